@@ -27,6 +27,7 @@ from ooc_graph.networkx_backend.interface import (
     FEWEST_FROM_ONE,
     backend,
 )
+from ooc_graph.networkx_backend.trees import SHORT
 from tests.command_line import REPOSITORY
 from tests.networkx_calls import ours, theirs
 from tests.unit.test_docs import blocks
@@ -176,6 +177,13 @@ def test_answers_are_those_of_networkx(
                 assert found == expected
             assert_same(graph, found, expected, weight, options.get("sources") or ())
     assert answered > (40 if weights == "negative" else 60)
+
+
+@pytest.mark.parametrize("name", ["single_source_shortest_path", "single_target_shortest_path"])
+def test_long_paths_are_those_of_networkx(name: str) -> None:
+    graph = nx.path_graph(3 * SHORT)
+    nx.add_path(graph, [SHORT, *"abc"])
+    assert ours(name, graph, 2) == theirs(name, graph, 2)
 
 
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])

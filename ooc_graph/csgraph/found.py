@@ -117,16 +117,17 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
     is_exact = not has_negative(matrix)
     if not is_exact and (matrix.diagonal() < 0).any():
         raise scipys.NegativeCycleError("an arc from a vertex to itself has a negative weight")
-    begin = np.repeat(np.arange(vertices), np.diff(matrix.indptr))
     finite = np.isfinite(weights)
     answers: tuple[AnyArray, ...]
     if not finite.any():
         answers = _answers(len(sources), vertices, asked)
         answers[0][np.arange(len(sources)), sources] = 0
         return answers if asked.predecessors else answers[:1]
-    source, target = begin[finite], matrix.indices[finite].astype(np.int64)
+    begin = np.repeat(np.arange(vertices, dtype=np.int32), np.diff(matrix.indptr))
+    columns = begin, matrix.indices, weights
+    if not finite.all():
+        columns = begin[finite], matrix.indices[finite], weights[finite]
     chosen, at = np.unique(sources, return_inverse=True)
-    columns = source, target, weights[finite]
     edges = ArraySource(*columns, asked.directed, weights.dtype, (0, vertices))
     # Not `from_edges`, which releases what other calls have loaded.
     graph = build_in_memory(edges, (HUB, LIGHT), cores())

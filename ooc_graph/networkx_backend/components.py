@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,16 @@ def connected_components(graph: NodeGraph) -> Iterator[set[Any]]:
 def sets_by(nodes: AnyArray, names: IntArray) -> list[set[Any]]:
     """Nodes of each name, by names ascending."""
     order = np.argsort(names, kind="stable")
-    ends = np.flatnonzero(np.diff(names[order])) + 1
-    listed = nodes[order].tolist()
-    bounds = pairwise([0, *ends.tolist(), len(listed)])
-    # Most are of one node, often.
-    return [{listed[a]} if b - a == 1 else set(listed[a:b]) for a, b in bounds]
+    bounds = np.flatnonzero(np.diff(names[order], prepend=-1, append=-1))
+    listed, sets, done = nodes[order].tolist(), list[set[Any]](), 0
+    for large in np.flatnonzero(np.diff(bounds) > 1):
+        begin, end = bounds[large : large + 2].tolist()
+        # Most are of one node, often.
+        sets += [{node} for node in listed[done:begin]]
+        sets.append(set(listed[begin:end]))
+        done = end
+    sets += [{node} for node in listed[done:]]
+    return sets
 
 
 def number_connected_components(graph: NodeGraph) -> int:

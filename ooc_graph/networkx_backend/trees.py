@@ -12,6 +12,9 @@ import numpy as np
 from ooc_graph.networkx_backend.node_graph import NodeGraph
 from ooc_graph.types import AnyArray, IntArray
 
+SHORT = 16
+"""Nodes of paths that are made many at a time, as rows of an array; lists of more copy faster."""
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -56,16 +59,17 @@ class Tree:
     def paths(self, cutoff: float | None = None, *, backward: bool = False) -> dict[Any, list[Any]]:
         """Path to each node that is no farther than a cutoff; ``backward``, from there."""
         order = self._order(cutoff)
-        above = self._indices_above(order)
-        nodes = self.graph.nodes[order]
-        roots = len(self.sources)
-        if (above[roots:] < np.arange(roots, len(order))).all():
-            return dict(zip(nodes.tolist(), _paths(nodes, above, roots, backward), strict=True))
-        # A parent comes later if the edge from it weighs 0 or less.
-        down = order[np.argsort(_depths(above), kind="stable")]
-        paths = _paths(self.graph.nodes[down], self._indices_above(down), roots, backward)
-        found = dict(zip(self.graph.nodes[down].tolist(), paths, strict=True))
-        return {node: found[node] for node in nodes.tolist()}
+        depths = _depths(self._indices_above(order))
+        # Not always that of the distances: edges may weigh 0 or less.
+        down = np.argsort(depths, kind="stable")
+        nodes = self.graph.nodes[order].astype(object, copy=False)
+        above = self._indices_above(order[down])
+        paths = _paths(nodes[down], above, np.bincount(depths).tolist(), backward)
+        if (np.diff(down) < 0).any():
+            found = np.empty(len(paths), object)
+            found[down] = np.fromiter(paths, object, len(paths))
+            paths = found.tolist()
+        return dict(zip(nodes.tolist(), paths, strict=True))
 
     def predecessors(self) -> dict[Any, Any]:
         """Node before each other node that is reached."""
@@ -110,12 +114,18 @@ class Tree:
         return np.concatenate([self.sources, order[np.argsort(keys, kind="stable")]])
 
 
-def _paths(nodes: AnyArray, above: IntArray, roots: int, backward: bool) -> list[list[Any]]:
-    """Paths to nodes, from what stands ``above`` each: earlier; so many roots are the first."""
-    listed = nodes.tolist()
-    paths = [[root] for root in listed[:roots]]
-    pairs = zip(listed[roots:], above[roots:].tolist(), strict=True)
-    # As fast as loops in C: what takes time is to read lists that lie apart in memory.
+def _paths(nodes: AnyArray, above: IntArray, sizes: list[int], backward: bool) -> list[list[Any]]:
+    """Paths to nodes, from what stands ``above`` each; so many are of each depth, ascending."""
+    rows = nodes[: sizes[0], None]
+    paths: list[list[Any]] = rows.tolist()
+    begin, end = 0, sizes[0]
+    for size in sizes[1:SHORT]:
+        part = slice(end, end + size)
+        columns = rows[above[part] - begin], nodes[part, None]
+        rows = np.concatenate(columns[::-1] if backward else columns, axis=1)
+        paths += rows.tolist()
+        begin, end = end, end + size
+    pairs = zip(nodes[end:].tolist(), above[end:].tolist(), strict=True)
     if backward:
         for node, before in pairs:
             paths.append([node] + paths[before])

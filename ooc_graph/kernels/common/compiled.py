@@ -24,6 +24,11 @@ subroutine: Callable[..., Any] = kernel_cache.subroutine
 What Python could call it through (a wrapper that takes each array out of its object) and an entry
 in the cache of its own would take as long to compile as the function itself.
 """
+small_part: Callable[..., Any] = kernel_cache.small_part
+"""As a `subroutine`, always put in place of the call.
+
+Else seven words for each array of a named tuple are passed, which takes longer than to scan a row.
+"""
 instruction: Callable[..., Any] = intrinsic
 """Function for kernels that generates its own LLVM instructions."""
 varying: Any = np.int64

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, small_part, subroutine
 from ooc_graph.kernels.common.team import Team, barrier, new_control
 from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray, IntArray
@@ -94,32 +94,41 @@ FAR_AHEAD, AHEAD = 16, 6
 """Rows ahead whose offsets and whose arcs are fetched."""
 
 
-@subroutine
+@small_part
 def _fetch(arcs: Any, rows: Any, index: int, end: int) -> None:
     if index + FAR_AHEAD < end:
         prefetch(arcs.offsets, np.int64(rows[index + FAR_AHEAD]))
     if index + AHEAD < end:
         row = np.int64(rows[index + AHEAD])
         begin, stop = arcs.offsets[row], arcs.offsets[row + 1]
-        for arc in range(begin, min(stop, begin + 64), 16):
-            prefetch(arcs.targets, arc)
+        prefetch(arcs.targets, begin)
         if len(arcs.weights):
-            for arc in range(begin, min(stop, begin + 64), 8):
-                prefetch(arcs.weights, arc)
+            prefetch(arcs.weights, begin)
+            prefetch(arcs.weights, begin + 8)
+        # Most rows are short.
+        if stop > begin + 16:
+            for arc in range(begin + 16, min(stop, begin + 64), 16):
+                prefetch(arcs.targets, arc)
+                if len(arcs.weights):
+                    prefetch(arcs.weights, arc)
+                    prefetch(arcs.weights, arc + 8)
 
 
-@subroutine
+@small_part
 def fetch_rows(sides: Any, rows: Any, index: int, end: int) -> None:
     """Fetch what rows after ``rows[index]`` need: rows that do not follow each other come late."""
     _fetch(sides[0], rows, index, end)
-    _fetch(sides[1], rows, index, end)
+    if len(sides[1].targets):
+        _fetch(sides[1], rows, index, end)
 
 
-@subroutine
+@small_part
 def length_of(sides: Any, row: int) -> Any:
     """Arcs of a row, on both sides."""
-    out, back = sides[0].offsets, sides[1].offsets
-    return out[row + 1] - out[row] + back[row + 1] - back[row]
+    arcs = sides[0].offsets[row + 1] - sides[0].offsets[row]
+    if len(sides[1].targets):
+        arcs += sides[1].offsets[row + 1] - sides[1].offsets[row]
+    return arcs
 
 
 @subroutine

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import subroutine
-from ooc_graph.kernels.cpu.csr.arcs import length_of
+from ooc_graph.kernels.common.compiled import small_part, subroutine
 from ooc_graph.types import AnyArray
 
-NOWHERE, _LATE = -1, -2
+NOWHERE, LATE = -1, -2
 """``slot`` of what is in no bucket, and of what waits to be scanned in the order of memory."""
 _FAREST = 1e18
 _CURRENT, _WAITING, FRONT, _POOLED, _IS_LATE = range(5)
@@ -29,7 +28,7 @@ class State(NamedTuple):
     ``predecessor`` has no length if none are wanted. ``slot`` says in which bucket a vertex is.
     ``heads`` and ``pool``, int32 (entries, 2) of vertex and next entry, are the buckets: lists,
     with entries of vertices that have moved on. ``front`` are the rows that are scanned. ``scale``
-    float64: buckets for a distance of 1, the length of row that is short, and the largest distance.
+    float64: buckets for a distance of 1, and the largest distance.
     """
 
     distance: AnyArray
@@ -77,18 +76,15 @@ def insert(state: Any, vertex: int) -> None:
     _enter(state, vertex, slot)
 
 
-@subroutine
-def improve(sides: Any, state: Any, vertex: int, distance: float, above: int) -> None:
+@small_part
+def improve(state: Any, vertex: int, distance: float, above: int) -> None:
     """Give a vertex its distance if it is shorter than what is known, and have it wait."""
     if distance >= state.distance[vertex]:
         return
     state.distance[vertex] = distance
     if len(state.predecessor):
         state.predecessor[vertex] = above
-    may_wait = state.slot[vertex] == NOWHERE and not state.counts[_IS_LATE]
-    if may_wait and length_of(sides, vertex) < state.scale[1]:
-        state.slot[vertex] = _LATE
-    if state.slot[vertex] != _LATE:
+    if state.slot[vertex] != LATE:
         insert(state, vertex)
 
 
@@ -124,7 +120,7 @@ def take_front(state: Any) -> None:
     if counts[FRONT] == 0 and not counts[_IS_LATE]:
         counts[_IS_LATE], counts[_CURRENT] = 1, 0
         for row in range(len(state.slot)):
-            if state.slot[row] == _LATE:
+            front[counts[FRONT]] = row
+            if state.slot[row] == LATE:
                 state.slot[row] = NOWHERE
-                front[counts[FRONT]] = row
-                counts[FRONT] += 1
+                counts[FRONT] += int(state.distance[row] < np.inf)

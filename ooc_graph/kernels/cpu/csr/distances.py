@@ -22,20 +22,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.bits import lowest_bit
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, small_part, subroutine
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, Team, barrier, new_control
 from ooc_graph.kernels.cpu.csr.arcs import Arcs, fetch_rows, length_of, share_rows
 from ooc_graph.kernels.cpu.csr.buckets import (
     COUNTS,
     FRONT,
+    LATE,
     NOWHERE,
     State,
     improve,
     insert,
     take_front,
 )
-from ooc_graph.kernels.cpu.csr.vectors import NEARER_ARCS, nearer
+from ooc_graph.kernels.cpu.csr.lookout import BLOCK, list_nearer
+from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray
 
 BUCKETS = 4096
@@ -47,41 +48,49 @@ HUB_ARCS = 16
 """Arcs of a row on average from which short rows wait."""
 SHORT_ROWS = 4
 """A row is long if it has more than this many times the average number of arcs."""
+AHEAD = 16
+"""Improvements ahead whose vertices are fetched."""
 _BEGIN, _END = FIRST_FREE, FIRST_FREE + LINE
 """Words of the control array: rows of the front that are scanned together."""
 
 
 class Lists(NamedTuple):
-    """Improvements that each thread has found, (threads, arcs), and ``counts`` (threads,)."""
+    """Improvements that each thread has found, (threads, arcs), and ``counts`` (threads,).
+
+    ``ends`` (threads,) bounds parts of the front; ``block`` (threads, `BLOCK` + 1) is scratch.
+    """
 
     vertices: AnyArray
     above: AnyArray
     distances: AnyArray
     counts: AnyArray
     ends: AnyArray
+    block: AnyArray
 
 
 @subroutine
-def _improve_all(sides: Any, state: Any, lists: Any, threads: int) -> None:
+def _improve_all(state: Any, lists: Any, threads: int) -> None:
     for one in range(threads):
         vertices, above, found = lists.vertices[one], lists.above[one], lists.distances[one]
         for index in range(lists.counts[one]):
-            improve(sides, state, np.int64(vertices[index]), found[index], above[index])
+            # What is not in use yet are zeros, or was in use before.
+            ahead = np.int64(vertices[index + AHEAD])
+            prefetch(state.distance, ahead)
+            prefetch(state.slot, ahead)
+            improve(state, np.int64(vertices[index]), found[index], above[index])
 
 
-@subroutine
+@small_part
 def _scan(arcs: Any, row: int, state: Any, lists: Any, count: int) -> int:
     """List the arcs of a row that shorten; the new length."""
-    vertices, above, distances = lists
-    begin, end, at = arcs.offsets[row], arcs.offsets[row + 1], state.distance[row]
-    columns = arcs.targets, arcs.weights
-    for first in range(begin, end, NEARER_ARCS):
-        left = nearer(state.distance, columns, (first, end - first), at)
-        while left != 0:
-            arc = first + lowest_bit(left)
-            left &= left - np.uint64(1)
+    vertices, above, distances, block = lists
+    end, at = arcs.offsets[row + 1], state.distance[row]
+    for first in range(arcs.offsets[row], end, BLOCK):
+        last = min(first + BLOCK, end)
+        for index in range(list_nearer(arcs, first, last, at, state.distance, block)):
+            arc = block[index]
             distance = at + arcs.weights[arc]
-            if distance <= state.scale[2]:
+            if distance <= state.scale[1]:
                 vertices[count], above[count] = arcs.targets[arc], row
                 distances[count] = distance
                 count += 1
@@ -91,13 +100,15 @@ def _scan(arcs: Any, row: int, state: Any, lists: Any, count: int) -> int:
 @subroutine
 def _scan_rows(sides: Any, state: Any, lists: Any, thread: int, begin: int, end: int) -> None:
     """List what shortens in rows of the front; those that wait again come later."""
-    mine, count = (lists.vertices[thread], lists.above[thread], lists.distances[thread]), 0
+    mine = lists.vertices[thread], lists.above[thread], lists.distances[thread], lists.block[thread]
+    count = 0
     for index in range(begin, end):
         fetch_rows(sides, state.front, index, end)
         row = np.int64(state.front[index])
         if state.slot[row] == NOWHERE:
             count = _scan(sides[0], row, state, mine, count)
-            count = _scan(sides[1], row, state, mine, count)
+            if len(sides[1].targets):
+                count = _scan(sides[1], row, state, mine, count)
     lists.counts[thread] = count
 
 
@@ -117,7 +128,7 @@ def _go_on(sides: Any, state: Any, lists: Any, threads: int, end: int) -> tuple[
         if threads > 1 and arcs >= FEW_ARCS:
             return begin, end
         _scan_rows(sides, state, lists, 0, begin, end)
-        _improve_all(sides, state, lists, 1)
+        _improve_all(state, lists, 1)
 
 
 @kernel
@@ -146,7 +157,7 @@ def _search(
         if not barrier(control, threads):
             return
         if thread == 0:
-            _improve_all(sides, state, lists, threads)
+            _improve_all(state, lists, threads)
 
 
 class NearestSearch:
@@ -163,15 +174,17 @@ class NearestSearch:
         lengths = np.diff(sides[0].offsets) + np.diff(sides[1].offsets)
         arcs = int(lengths.sum())
         average = arcs / vertices
-        most = max(int(lengths.max()), SCANNED_ARCS) + SCANNED_ARCS
-        lists = np.empty((2, team.threads, most), np.int32)
-        bounds = np.zeros((2, team.threads), np.int64)
+        most = max(int(lengths.max()), SCANNED_ARCS) + SCANNED_ARCS + AHEAD
+        found, above = np.zeros((2, team.threads, most), np.int32)
         distances = np.empty((team.threads, most))
-        self._lists = Lists(lists[0], lists[1], distances, bounds[0], bounds[1])
+        counts, ends = np.zeros((2, team.threads), np.int64)
+        block = np.empty((team.threads, BLOCK + 1), np.int64)
+        self._lists = Lists(found, above, distances, counts, ends, block)
         weights = sides[0].weights[:: len(sides[0].weights) // 4096 + 1]
         median = float(np.median(weights[weights > 0])) if (weights > 0).any() else np.inf
         short = SHORT_ROWS * average if average >= HUB_ARCS else 0.0
-        self._scale = 4 * max(average, 1.0) / median, short
+        self._slots = np.where(lengths < short, LATE, NOWHERE).astype(np.int32)
+        self._scale = 4 * max(average, 1.0) / median
         self._slot, self._front = np.empty((2, vertices), np.int32)
         self._pool = np.empty(((1 + self.pool_share) * vertices + 1, 2), np.int32)
 
@@ -186,9 +199,9 @@ class NearestSearch:
 
         ``predecessor`` int32 (vertices,) receives those of what is reached; or has no length.
         """
-        self._slot[:] = NOWHERE
+        self._slot[:] = self._slots
         heads, counts = np.full(BUCKETS, -1, np.int32), np.zeros(COUNTS, np.int64)
-        scale = np.array([*self._scale, limit])
+        scale = np.array([self._scale, limit])
         lists = heads, self._pool, self._front
         state = State(distance, predecessor, self._slot, *lists, counts, scale)
         given = self._sides, sources, state, self._lists
