@@ -83,11 +83,10 @@ class SharedMemory:
             while self._missing:
                 # To wait for the one whose task was sent last takes least: the others have come.
                 last = max(self._missing)
-                # After a long wait all that has come is taken: nobody else is asked about then.
-                for member in [last] if self._has_come(last) else sorted(self._missing):
-                    if (message := self._take(member)) is not None:
-                        came[member] = message
-                        self._missing.discard(member)
+                if not self._take(last, came) and not self._has_come(last):
+                    # After a long wait all that has come is taken: nobody else is asked about then.
+                    for member in sorted(self._missing):
+                        self._take(member, came)
             self._check()
             goes_on = self._has_more or any(map(has_more, came.values()))
             for member, message in came.items():
@@ -114,9 +113,8 @@ class SharedMemory:
             return memory
         theirs, turn = self._theirs[first], self._round % 2
         kept, self._missing = theirs[turn], {first}
-        while self._take(first) is None:
+        while not self._take(first, {}):
             self._has_come(first)
-        self._missing = set()
         memory, theirs[turn] = theirs[turn], kept
         return memory
 
@@ -199,13 +197,13 @@ class SharedMemory:
         except OSError as error:
             self._give_up(error)
 
-    def _take(self, member: int) -> bytes | None:
-        """Take a member's message, None if it has not come; memory that comes with it is mapped."""
+    def _take(self, member: int, came: dict[int, bytes]) -> bool:
+        """Take a member's message if it has come; memory that comes with it is mapped."""
         link = self._links[member]
         try:
             message, descriptors, is_cut = link.received(MESSAGE_BYTES + 1)
         except BlockingIOError:
-            return None
+            return False
         except OSError:
             self._wait_for_end(member)
         if is_cut:
@@ -219,7 +217,9 @@ class SharedMemory:
                 os.close(descriptor)
         if not message:
             self._wait_for_end(member)
-        return message
+        came[member] = message
+        self._missing.discard(member)
+        return True
 
     def _has_come(self, member: int) -> bool:
         """Wait a little for a member's message, or for it to leave; whether that has come."""
