@@ -127,6 +127,17 @@ def grid(side: int, dtype: str, seed: int = 1) -> Arcs:
     return arcs_of(source, target, weights(random, len(source), dtype), directed=False)
 
 
+def absorbing() -> tuple[Arcs, int]:
+    """A graph and a root, behind a distance of 2^25: there a float32 swallows a weight of 1."""
+    ends = np.arange(400)
+    source, target = np.r_[0, ends[1:-1], ends[1:-9]], np.r_[1, ends[2:], ends[10:]]
+    weight = np.ones(len(source), np.float32)
+    weight[0] = 2.0**25
+    arcs = arcs_of(source, target, weight, directed=False)
+    root = int(np.flatnonzero(arcs.tuples == 1)[0])
+    return arcs, root
+
+
 def metric(vertices: int, *, density: float, seed: int = 1) -> Arcs:
     """Directed, among points in a square: many pairs have an arc, and most arcs are needed."""
     random = np.random.default_rng(seed)

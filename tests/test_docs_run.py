@@ -12,12 +12,11 @@ import pytest
 
 from ooc_graph.search.candidates import CANDIDATES, MANY
 from tests.command_line import call, script
-from tools.pages import NOT_EXECUTED
+from tools.pages import FENCE, NOT_EXECUTED
 from tools.reference import error_classes, support
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-FENCE = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_COMMANDS = {"docs/tutorial/first_graph.md", "docs/tutorial/graph500.md"}
 """Pages whose commands are executed, too; those of others are checked by `test_docs`."""
 
@@ -41,7 +40,7 @@ def test_page(
     for language, block in FENCE.findall((ROOT / page).read_text()):
         if language == "python":
             exec(compile(block, page, "exec"), space)
-        elif page in WITH_COMMANDS:
+        elif language == "console" and page in WITH_COMMANDS:
             for line in block.splitlines():
                 done = call(monkeypatch, capsys, *shlex.split(line.removeprefix("$ "))[1:])
                 assert done.code == 0, f"{line}\n{done.err}"

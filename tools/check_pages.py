@@ -12,9 +12,8 @@ from pathlib import Path
 
 from mypy import api
 
-from tools.pages import NOT_EXECUTED, ROOT
+from tools.pages import NOT_EXECUTED, ROOT, blocks
 
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PACKAGE = "pages"
 """Its modules are checked less strictly (``pyproject.toml``)."""
 
@@ -27,7 +26,7 @@ def main() -> int:
         package.mkdir()
         (package / "__init__.py").touch()
         for page in pages:
-            if programs := BLOCK.findall(page.read_text()):
+            if programs := blocks(page.read_text(), "python"):
                 name = re.sub(r"\W", "_", str(page.relative_to(ROOT).with_suffix("")))
                 (package / f"{name}.py").write_text("\n".join(programs))
         configured = ["--config-file", str(ROOT / "pyproject.toml")]

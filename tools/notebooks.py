@@ -12,9 +12,8 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from tools.pages import NOT_EXECUTED, ROOT
+from tools.pages import FENCE, NOT_EXECUTED, ROOT, prompted
 
-_FENCE = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _IMAGE, _LINK = re.compile(r"!\[[^\]]*\]\([^)]*\)\n*"), re.compile(r"\[([^\]]*)\]\((?!\w+:)[^)]*\)")
 _LIMIT_S = 600
 PAGES = sorted(
@@ -37,14 +36,14 @@ def notebook_of(page: str) -> nbformat.NotebookNode:
         if text:
             cells.append(nbformat.v4.new_markdown_cell(text))
 
-    for found in _FENCE.finditer(page):
+    for found in FENCE.finditer(page):
         language, block = found[1], found[2].strip()
         if language not in ("python", "console"):
             continue
         add_text(found.start())
         at = found.end()
         if language == "console":
-            block = "\n".join(["%%bash -e", *re.findall(r"^\$ (.*)$", block, re.MULTILINE)])
+            block = "\n".join(["%%bash -e", *prompted(block)])
         cells.append(nbformat.v4.new_code_cell(block))
     add_text(len(page))
     for number, cell in enumerate(cells):

@@ -1,7 +1,8 @@
-"""Pages of the documentation whose programs are not executed."""
+"""What is in the pages of the documentation: programs, commands, and which are not executed."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -11,3 +12,15 @@ NOT_EXECUTED = {
     "docs/tutorial/gpu.md": "needs a GPU",
 }
 """Pages of ``docs/`` whose programs are type-checked instead, and why."""
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A block, with its language."""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Blocks of one language in a page's text, in order."""
+    return [block for found, block in FENCE.findall(page) if found == language]
+
+
+def prompted(block: str) -> list[str]:
+    """Commands of a console block."""
+    return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]

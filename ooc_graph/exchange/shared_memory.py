@@ -81,7 +81,7 @@ class SharedMemory:
         while True:
             came: dict[int, bytes] = {}
             while self._missing:
-                # To wait for the one whose task was sent last takes least: the others have come.
+                # The task of this member was sent last: the others have come before, most likely.
                 last = max(self._missing)
                 if not self._take(last, came) and not self._has_come(last):
                     # After a long wait all that has come is taken: nobody else is asked about then.

@@ -158,7 +158,8 @@ class Run:
 
     def remove_damaged(self, step: Step, units: Sequence[str]) -> list[str]:
         """Remove what is damaged of some units, which nobody else would replace; its paths."""
-        found = step.damaged(self.entry(step) or {"units": {}, "begun": {}}, self.folder, units)
+        entry = self.entry(step)
+        found = [] if entry is None else step.damaged(entry, self.folder, units)
         for path in found:
             self._require_own()
             rmtree(self.folder / path)

@@ -8,8 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, OocGraphError
 from ooc_graph.jobs.events import FAILED, STOPPED
 from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
@@ -110,6 +108,8 @@ def _run_state(run: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _is_there(pid: int) -> bool:
+    import psutil  # noqa: PLC0415 - takes a while, and most runs have ended
+
     try:
         # A dead process keeps its number until its parent asks for it, which in containers often
         # nobody does.

@@ -115,7 +115,10 @@ class Tree:
 
 
 def _paths(nodes: AnyArray, above: IntArray, sizes: list[int], backward: bool) -> list[list[Any]]:
-    """Paths to nodes, from what stands ``above`` each; so many are of each depth, ascending."""
+    """Paths to nodes, which stand by depth.
+
+    ``sizes`` has the number of nodes at each depth, ``above`` the position of each one's parent.
+    """
     rows = nodes[: sizes[0], None]
     paths: list[list[Any]] = rows.tolist()
     begin, end = 0, sizes[0]

@@ -21,6 +21,8 @@ from ooc_graph.edges import FORMATS
 from ooc_graph.jobs.reading import read_job
 from ooc_graph.layout import names
 from ooc_graph.runtime.signals import EXIT_TERMINATED
+from tools import pages
+from tools.pages import prompted
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -37,7 +39,7 @@ USER_PAGES = [page for page in PAGES if "docs" in page.parts and page.parent.nam
 
 def blocks(page: Path, language: str) -> list[str]:
     """Fenced blocks of one language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return pages.blocks(page.read_text(), language)
 
 
 def commands() -> dict[str, click.Command]:
@@ -45,11 +47,6 @@ def commands() -> dict[str, click.Command]:
     context = click.Context(group)
     found = {name: group.get_command(context, name) for name in group.list_commands(context)}
     return {name: command for name, command in found.items() if command is not None}
-
-
-def prompted(block: str) -> list[str]:
-    """Commands of a console block."""
-    return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
 
 
 def console_lines(page: Path) -> list[str]:

@@ -22,7 +22,7 @@ from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import DEAL_BLOCK, INT64_UNREACHED, Rows, Shard
 from tests import local_exchange, oracles
 from tests.gpu.ranked import CommonSteps
-from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
+from tests.strategies import WEIGHTS, Arcs, absorbing, arcs_of, grid, skewed, small_arcs
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
 
@@ -163,12 +163,7 @@ def test_equal_weights(dtype, value):
 
 def test_absorbed_weights_make_plateaus():
     """Beyond 2^24 a float32 swallows a weight of 1: parents go by hops inside the plateau."""
-    ends = np.arange(400)
-    source, target = np.r_[0, ends[1:-1], ends[1:-9]], np.r_[1, ends[2:], ends[10:]]
-    weight = np.ones(len(source), np.float32)
-    weight[0] = 2.0**25
-    arcs = arcs_of(source, target, weight, directed=False)
-    root = int(np.flatnonzero(arcs.tuples == 1)[0])
+    arcs, root = absorbing()
     tree = DEVICES[2].sssp(arcs.shards(1)[0]).run(root)
     check(tree, arcs, root)
     same(ranked(arcs, 2, root), tree)

@@ -35,7 +35,7 @@ from ooc_graph.strategies.owned_lists import most_listed
 from ooc_graph.strategies.ranks import Ranks, ranks_bytes
 from ooc_graph.traverse.sssp_owned import sssp_owned
 from ooc_graph.types import DEAL_BLOCK, owner_of
-from tests import local_exchange, oracles
+from tests import local_exchange, oracles, strategies
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
 from tests.unit.test_sssp import check, distance_dtype, same
 
@@ -97,13 +97,8 @@ def plateaus() -> Arcs:
 
 
 def absorbing() -> tuple[Arcs, int]:
-    """A graph and a root, behind a distance of 2^25: there a float32 swallows a weight of 1."""
-    ends = np.arange(400)
-    source, target = np.r_[0, ends[1:-1], ends[1:-9]], np.r_[1, ends[2:], ends[10:]]
-    weight = np.ones(len(source), np.float32)
-    weight[0] = 2.0**25
-    arcs = arcs_of(source, target, weight, directed=False)
-    root = int(np.flatnonzero(arcs.tuples == 1)[0])
+    """`strategies.absorbing` with rows on all ranks."""
+    arcs, root = strategies.absorbing()
     return spread(arcs), root % 8 * DEAL_BLOCK + root // 8
 
 

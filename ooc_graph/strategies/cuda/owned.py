@@ -162,7 +162,7 @@ def _host_bytes(job: Job, rows: int, listed: int) -> int:
 
 
 def _listed(job: Job, rows: int, device_bytes: int) -> int:
-    """Candidates that a rank lists at a time, if it has this device memory beside the rows."""
+    """Candidates that a rank may list at a time; ``device_bytes`` are there beside the rows."""
     available, shards = job.resources.least_limit_bytes, range(busiest(job))
     least = _host_bytes(job, rows, LEAST_LISTED)
     require_in_worker(f"{job.what}{_HOW}", least, available, ADVICE)

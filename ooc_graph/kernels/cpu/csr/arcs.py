@@ -123,12 +123,18 @@ def fetch_rows(sides: Any, rows: Any, index: int, end: int) -> None:
 
 
 @small_part
+def arcs_between(sides: Any, begin: int, end: int) -> Any:
+    """Number of arcs of the rows [begin, end), on both sides."""
+    arcs = sides[0].offsets[end] - sides[0].offsets[begin]
+    if len(sides[1].targets):
+        arcs += sides[1].offsets[end] - sides[1].offsets[begin]
+    return arcs
+
+
+@small_part
 def length_of(sides: Any, row: int) -> Any:
     """Arcs of a row, on both sides."""
-    arcs = sides[0].offsets[row + 1] - sides[0].offsets[row]
-    if len(sides[1].targets):
-        arcs += sides[1].offsets[row + 1] - sides[1].offsets[row]
-    return arcs
+    return arcs_between(sides, row, row + 1)
 
 
 @subroutine

@@ -18,24 +18,16 @@ from ooc_graph.bits import count_bits
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, drop, has, lowest_bit, put
 from ooc_graph.kernels.common.compiled import small_part, subroutine
 from ooc_graph.kernels.common.team import barrier, take_chunk
-from ooc_graph.kernels.cpu.csr.arcs import fetch_rows
+from ooc_graph.kernels.cpu.csr.arcs import arcs_between, fetch_rows
 from ooc_graph.kernels.cpu.csr.levels import ROW, list_level
 from ooc_graph.kernels.cpu.csr.lookout import BLOCK, list_unseen
 
 CHUNK_WORDS = 1 << 7
 """Words of a level's bitmap whose rows a thread takes at a time."""
 GAP = 16
-"""So many arcs of rows between are looked at rather than passed by."""
+"""Rows whose arcs are no more than so many apart are looked at together, with what lies between."""
 _SCAN = -1
 """In place of where a word's lists begin: they have found no room."""
-
-
-@small_part
-def _arcs_of_rows(sides: Any, begin: int, end: int) -> Any:
-    arcs = sides[0].offsets[end] - sides[0].offsets[begin]
-    if len(sides[1].targets):
-        arcs += sides[1].offsets[end] - sides[1].offsets[begin]
-    return arcs
 
 
 @small_part
@@ -92,7 +84,7 @@ def _list_word(
     """
     (first, last, all_rows), kept, rows = span, scratch.kept[thread], len(sides[0].offsets) - 1
     begin, end = word * WORD_BITS, min((word + 1) * WORD_BITS, rows)
-    if listed[1] + _arcs_of_rows(sides, begin, end) > scratch.vertices.shape[1]:
+    if listed[1] + arcs_between(sides, begin, end) > scratch.vertices.shape[1]:
         scratch.first[word] = _SCAN
         return listed
     scratch.first[word], scratch.by[word], scratch.level[word] = listed[0], thread, 0

@@ -16,9 +16,9 @@ class TargetTable:
     """Takes ``entries`` before it has to be emptied; ``table.cuh`` puts them in.
 
     A push goes on while half of the table is free, along as many arcs at a time as there are free
-    entries. ``steps`` count the entries. Each column beside the targets begins with the value in
-    ``most``, the largest; kernels make it smaller. What is moved to host memory to make room
-    stays there until it is taken.
+    entries. ``steps`` count the entries. ``most`` has the largest value of each column beside the
+    targets: the column is filled with it, and kernels make it smaller. What is moved to host memory
+    to make room stays there until it is taken.
     """
 
     def __init__(self, steps: Steps, entries: int, ids: np.dtype[Any], most: Sequence[Any]) -> None:
