@@ -5,16 +5,16 @@ In the order of the data:
 `Kronecker`
     Graph500's generator, bit for bit.
 `open_source`
-    Edge files of any of `FORMATS`, arrays or Dask collections as an `EdgeSource`.
+    Edge files of any of `FORMATS`, arrays or Dask collections, as an `EdgeSource`.
 `build`
-    Edges of any kind to a committed Zarr store of CSR shards.
+    Build a Zarr store of CSR shards from edges of any kind.
 `open`
     Open a built graph (`Graph`).
 `from_edges`
-    Edges in memory to a graph in memory, nothing written.
+    Make a graph in memory from edges; nothing is written.
 `bfs`, `sssp`, `components`
-    Search it; `BfsResult`, `SsspResult`, `ComponentsResult` by original id. From several sources
-    `Answers`, a folder of them.
+    Search a graph; `BfsResult`, `SsspResult`, `ComponentsResult` by original id. From several
+    sources `Answers`, a folder of them.
 `pagerank`
     Rank the vertices, as networkx or LDBC Graphalytics define it; `PagerankResult`.
 `johnson`, `shortest_paths`
@@ -22,7 +22,7 @@ In the order of the data:
 `multi_source_bfs`
     Levels from all vertices or from many; `LevelsResult`.
 `plan`
-    What a search would hold in memory, and what would stay in the store.
+    What a search would keep in memory, and what would stay in the store.
 `validate`
     Check an answer against the edges: trees by Graph500's rules, components by their own.
 `release`
@@ -30,17 +30,17 @@ In the order of the data:
 `export`
     Write a stored result as Parquet, CSV, TSV or NumPy file.
 `local_cluster`, `joined_cluster`
-    A client of workers on this machine, or of a cluster that somebody else runs.
+    A client of workers on this machine, or of a cluster that was started elsewhere.
 `dask_config`
-    Dask's configuration as workers of this package need it.
+    Dask's configuration for workers of this package.
 `tls_security`
     Certificates for a ``distributed.Client`` of a ``tls://`` scheduler.
 `exit_on_sigterm`
     Context in which SIGTERM ends the process cleaned up, as the command does.
 `errors`
-    Every error has the exit code the command ends with.
+    The errors, each with the exit code of the command.
 `FallbackWarning`
-    Said once if ``device="auto"`` goes on without the GPU, or arcs stay in the store.
+    Warned once if ``device="auto"`` continues without the GPU, or arcs stay in the store.
 """
 
 import sys

@@ -1,10 +1,10 @@
-"""One class per cause of failure; each carries the exit code that the command answers with.
+"""One class per cause of failure, each with the exit code of the command.
 
 Errors of calls and of input are ``ValueError``, too. What public functions raise for memory, files
 and connections is also a ``MemoryError`` or an ``OSError`` (`ooc_graph.raised`).
 
-Exit codes: 0 done, 1 failed, 2 refused input or usage, 3 no answer exists,
-75 worth retrying, 143 stopped by SIGTERM or SIGHUP.
+Exit codes: 0 done, 1 failed, 2 refused input or usage, 3 no answer exists, 75 worth retrying, 143
+stopped by SIGTERM or SIGHUP.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def one_line(text: str) -> str:
 
 
 class OocGraphError(Exception):
-    """Base of everything this package raises on purpose. Its message is one line."""
+    """Base of all errors that this package raises on purpose. The message is one line."""
 
     exit_code = 1
 
@@ -42,17 +42,17 @@ class OocGraphError(Exception):
 
 
 class FallbackWarning(UserWarning):
-    """A call falls back to something slower: from a GPU to the CPU, from memory to the store."""
+    """A call uses something slower: the CPU instead of a GPU, the store instead of memory."""
 
 
 class UsageError(OocGraphError, ValueError):
-    """The call itself cannot be carried out: options that exclude each other, unknown names."""
+    """The call cannot be carried out: options that exclude each other, unknown names."""
 
     exit_code = 2
 
 
 class ArgumentError(UsageError, TypeError):
-    """A public function was called with an argument that it does not have, or lacks one."""
+    """A public function was called with an unknown argument, or without a required one."""
 
 
 class MissingLibraryError(UsageError, ImportError):
@@ -60,11 +60,11 @@ class MissingLibraryError(UsageError, ImportError):
 
 
 class DeviceError(UsageError):
-    """The device that was asked for is not there, or cannot do what it should."""
+    """The requested device does not exist, or lacks a capability."""
 
 
 class InputError(OocGraphError, ValueError):
-    """An edge file or array that cannot be read as what it should be.
+    """An edge file or array cannot be read as what it should be.
 
     ``problem`` says what is wrong, as a short clause, and ``advice`` what was expected, or what to
     do. ``path`` is the file at fault, if any; ``line`` counts from 1 in the decompressed text.
@@ -100,14 +100,14 @@ class MissingFileError(InputError):
 
 
 class JobError(InputError):
-    """A job file that cannot be carried out; its message has a line for each mistake."""
+    """A job file cannot be carried out; the message has a line for each mistake."""
 
     def __str__(self) -> str:
         return "\n".join(map(one_line, self.problem.split("\n")))
 
 
 class NegativeWeightError(InputError):
-    """SSSP was asked for on a graph that has negative weights."""
+    """SSSP was called on a graph that has negative weights."""
 
 
 _SHOWN = 20
@@ -117,9 +117,9 @@ _SHOWN = 20
 class NegativeCycleError(OocGraphError, ValueError):
     """Some distances have no minimum: a cycle is negative.
 
-    ``cycle`` has all its vertices in the order of its arcs; the last has an arc to the first. The
-    message shows the first ones only if there are many. ``weight`` is the exact sum of its weights,
-    < 0; of floats, that sum rounded once.
+    ``cycle`` has all its vertices in the order of its arcs; the last has an arc to the first. If
+    there are many, the message shows only the first ones. ``weight`` is the exact sum of its
+    weights, < 0; for floats, that sum rounded once.
     """
 
     exit_code = 3
@@ -142,7 +142,7 @@ class NegativeCycleError(OocGraphError, ValueError):
 class ConvergenceError(OocGraphError):
     """PageRank did not converge: networkx's ``PowerIterationFailedConvergence``.
 
-    After ``iterations`` the scores still changed by ``change`` in all, and not by less than
+    After ``iterations`` the scores still changed by ``change`` in all, which is not less than
     ``wanted``.
     """
 
@@ -168,17 +168,17 @@ class NoPathError(OocGraphError):
 
 
 class UnknownVertexError(InputError, KeyError):
-    """A source vertex that the graph does not have."""
+    """The graph does not have a vertex that was given."""
 
 
 class OutputExistsError(OocGraphError):
-    """The output is there already and ``overwrite`` was not given."""
+    """The output exists and ``overwrite`` was not given."""
 
     exit_code = 2
 
 
 class CorruptStoreError(OocGraphError):
-    """A stored file differs from what the manifest says; the message names file and chunk."""
+    """A stored file differs from the manifest; the message names file and chunk."""
 
 
 class NotAStoreError(OocGraphError):
@@ -196,11 +196,11 @@ class ValidationFailedError(OocGraphError):
 
 
 class StorageError(OocGraphError):
-    """The system refuses to read or write a file; its own words name the file and say why."""
+    """The system refuses to read or write a file; its message names the file and the reason."""
 
 
 class RunTakenOverError(OocGraphError):
-    """Another run has taken over the folder of this one, which writes nothing there any more."""
+    """Another run has taken over the folder of this one, which no longer writes there."""
 
 
 class UnexpectedError(OocGraphError):
@@ -208,7 +208,7 @@ class UnexpectedError(OocGraphError):
 
 
 class MemoryBudgetError(OocGraphError):
-    """The budget is smaller than the least that is needed; the message gives both in bytes."""
+    """The budget is smaller than the minimum; the message gives both in bytes."""
 
     exit_code = 2
     least_bytes, kind = 0, HOST
@@ -238,7 +238,7 @@ class ClusterLostError(RetryableError):
 
 
 class DeviceBusyError(RetryableError):
-    """The device would do, but others hold it, or too much of its memory."""
+    """The device is suitable, but others use it, or too much of its memory."""
 
 
 class OutputBusyError(RetryableError):
@@ -246,4 +246,4 @@ class OutputBusyError(RetryableError):
 
 
 class StoreReplacedError(RetryableError):
-    """Another store stands at the path since this one was opened; open it again."""
+    """The store at the path was replaced since it was opened; open it again."""

@@ -17,9 +17,9 @@ from ooc_graph.types import AnyArray
 
 
 class Compared:
-    """A result that is equal to another if the answers are, wherever their columns are.
+    """A result that equals another if the answers are equal, wherever their columns are.
 
-    Its hash is of what is asked, and how much is answered, for which no column is read.
+    Its hash depends on the request and the size of the answer, and no column is read for it.
     """
 
     root: int | None

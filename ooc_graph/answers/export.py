@@ -27,19 +27,19 @@ Table: TypeAlias = dict[str, AnyArray]
 
 @public
 def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write ``vertex``, ``distance`` and ``predecessor`` to one file, as of `Result.to_frame`.
+    """Write ``vertex``, ``distance`` and ``predecessor`` to one file, as in `Result.to_frame`.
 
-    Of components it has ``vertex`` and ``labels``, of reductions a row for each source.
+    Components have ``vertex`` and ``labels``, reductions a row for each source.
 
     Parameters
     ----------
     path
-        Its ending names the format: .parquet, .csv, .tsv or .npz.
+        Its suffix chooses the format: .parquet, .csv, .tsv or .npz.
 
     Raises
     ------
     UsageError
-        If the ending is none of these, pyarrow is needed and not installed, or the result holds
+        If the suffix is none of these, pyarrow is needed and not installed, or the result has
         distances of many sources.
     OutputExistsError
         If the file exists and ``overwrite`` is not given.

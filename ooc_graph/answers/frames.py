@@ -27,13 +27,13 @@ class Exports:
     frame_names: ClassVar[dict[str, str]] = {}
 
     def frame_columns(self) -> dict[str, str]:
-        """Columns of this result by the names that frames have for them."""
+        """Columns of this result by their names in frames."""
         return self.frame_names
 
     def read(self, name: str) -> AnyArray:
         """One column, in host memory unless the search left it on the device as CuPy arrays.
 
-        It has the name that it has in stores, or the one that it has in frames.
+        Its name may be the one in stores or the one in frames.
         """
         name = self.frame_names.get(name, name)
         return self.columns.read(name) if isinstance(self.columns, Stored) else self.columns[name]
@@ -47,8 +47,8 @@ class Exports:
     def to_dask_array(self, name: str | None = None) -> Any:
         """One column as a Dask array: levels, distances or components unless another is named.
 
-        Of a stored result it is read lazily, and checked. Of one that is on a worker its chunks are
-        made there, when they are computed by a client of that cluster. Dtypes are those of columns.
+        A stored result is read lazily, and checked. If the result is on a worker, the chunks are
+        made there when a client of that cluster computes them. Dtypes are those of the columns.
         """
         name = self.measure if name is None else self.frame_names.get(name, name)
         if isinstance(self.columns, Stored):
@@ -73,17 +73,17 @@ class Exports:
         return dd.concat(series, axis=1)
 
     def to_frame(self) -> pd.DataFrame:
-        """Pandas frame with the names that cuGraph gives the columns.
+        """Pandas frame with cuGraph's names of columns.
 
         Searches: ``vertex, distance, predecessor``. For BFS ``distance`` is the level. Unreached
-        vertices have predecessor -1, and the distance that this package stores (level -1, +inf,
-        or the largest int64). Components: ``vertex, labels``.
+        vertices have predecessor -1, and the distance that this package stores (level -1, +inf, or
+        the largest int64). Components: ``vertex, labels``.
         """
         columns = {name: self.on_host(column) for name, column in self.frame_columns().items()}
         return frame_of(columns)
 
     def on_host(self, name: str) -> AnyArray:
-        """One column in host memory, copied from the device if it lies there."""
+        """One column in host memory, copied from the device if it is there."""
         column: Any = self.read(name)
         return column if isinstance(column, np.ndarray) else column.get()
 

@@ -22,20 +22,20 @@ class Info:
         Device and tier by name, such as ``cpu/memory`` or ``cpu/disk, ranks``
         (docs/explanation/architecture.md has the table).
     method
-        ``rows`` or ``edges``; of many sources ``batches`` or ``one by one``.
+        ``rows`` or ``edges``; for many sources ``batches`` or ``one by one``.
     exchange
-        ``one`` if one process searched the whole graph, else how ranks exchange what they find.
+        ``one`` if one process searched the whole graph, otherwise how ranks exchanged.
     ranks
-        Ranks that searched together.
+        Number of ranks that searched.
     seconds
-        Wall time by part: ``plan``; ``load``, until the graph is ready, and what travels;
-        ``search``; ``order``, of columns read so far, or ``write``, of a store.
+        Wall time by part: ``plan``; ``load``, until the graph is ready, with transfers; ``search``;
+        ``order``, for columns read so far, or ``write``, for a store.
     tier_bytes
         Bytes of ``memory``, ``pinned`` host memory and the ``device`` that the search reserved, and
-        what it ``read`` of the store, if counted.
+        the bytes that it ``read`` from the store, if counted.
     rejected
-        Pairs of a strategy that comes before this one, and why it was not taken. Empty if the graph
-        was loaded already: then nothing else was tried.
+        Pairs of a strategy that comes before this one, and why it was rejected. Empty if the graph
+        was already loaded, because then no other strategy is tried.
     """
 
     device: str = ""
@@ -61,7 +61,7 @@ class Info:
         }
 
     def rows(self) -> list[tuple[str, str]]:
-        """Names and values as they are shown; empty if nothing is known."""
+        """Names and values for display; empty if nothing is known."""
         if not self.device:
             return []
         ranks = f", {self.ranks:,} ranks" if self.ranks > 1 else ""

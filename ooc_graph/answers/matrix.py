@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class PairsResult(Result):
     """Distances from many sources to many vertices, or a reduction for each source.
 
-    `elapsed_s` is the time of all searches and of writing what they found.
+    `elapsed_s` is the time of all searches and of writing their results.
     """
 
     kernel = APSP
@@ -38,7 +38,7 @@ class PairsResult(Result):
 
     @property
     def reduced(self) -> str | None:
-        """Which reduction there is for each source; None if there are the distances."""
+        """The reduction that there is for each source; None for distances."""
         if isinstance(self.columns, Stored):
             there = {spec.path for spec in self.columns.arrays()}
         else:
@@ -89,14 +89,14 @@ class PairsResult(Result):
 
     @property
     def parent(self) -> IntArray:
-        """Parent of each ``vertex`` on its way from each source: int64 (sources, vertices).
+        """Parent of each ``vertex`` on its path from each source: int64 (sources, vertices).
 
-        Original ids; a source's is itself, -1 unreached. Only if parents were asked for.
+        Original ids; a source's parent is itself, -1 unreached. Only if parents were requested.
         """
         return self.read(PARENT)
 
     def to_frame(self) -> pd.DataFrame:
-        """Pandas frame: a row for each source; distances have a column for each vertex.
+        """Pandas frame with a row for each source; distances have a column for each vertex.
 
         Histograms have a column for each bin.
         """
@@ -105,7 +105,7 @@ class PairsResult(Result):
         return frame_of(flat_columns({name: self.read(name) for name in self.names}))
 
     def to_dask_dataframe(self) -> Any:
-        """Not there: `to_dask_array` gives the distances."""
+        """Not supported: `to_dask_array` gives the distances."""
         raise UsageError(f"many sources give no table: use to_dask_array('{self.measure}')")
 
 

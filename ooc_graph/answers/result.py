@@ -30,10 +30,10 @@ from ooc_graph.types import AnyArray, IntArray
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Compared, Exports):
-    """What an algorithm found out about every vertex: arrays, or the store they are read from.
+    """What an algorithm found for every vertex: arrays, or the store from which they are read.
 
-    ``root`` is the original id where the search began; None if an algorithm has none. ``elapsed_s``
-    are seconds of the search alone, as Graph500 times it; None if opened from a store.
+    ``root`` is the original id of the source; None if an algorithm has none. ``elapsed_s`` are
+    seconds of the search alone, as Graph500 times it; None if opened from a store.
 
     ``info`` says how it was found: device, strategy, seconds by part, bytes by kind of memory, and
     which strategies were rejected. It is empty if the result was opened.
@@ -49,7 +49,7 @@ class Result(Compared, Exports):
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open a stored result, as the class that its kernel has."""
+        """Open a stored result, as the class of its kernel."""
         stored = Stored.open(path, "result")
         name, root = stored.attributes.get("kernel"), stored.attributes.get("root")
         from ooc_graph.answers.matrix import LevelsResult, PairsResult  # noqa: PLC0415 (it imports this)
@@ -104,9 +104,9 @@ class TreeResult(Result):
     """Tree of a single-source search.
 
     ``limit`` is the largest level or distance that counts as reached, if ``cutoff=`` or
-    ``targets=`` gave one; None: all is there that can be reached. ``sources`` are the
-    original ids, ascending, that one search began at if they were given as ``sources=``; ``root``
-    is the first of them. Empty: it began at ``root``.
+    ``targets=`` set one; None: everything reachable is reached. ``sources`` are the original ids,
+    ascending, if they were given as ``sources=``; ``root`` is the first of them. Empty: the only
+    source is ``root``.
     """
 
     root: int
@@ -120,9 +120,9 @@ class TreeResult(Result):
 
     @property
     def nearest(self) -> IntArray:
-        """The source that each vertex is nearest to, -1 unreached: int64 (vertices,).
+        """The nearest source of each vertex, -1 unreached: int64 (vertices,).
 
-        Of sources that are equally near the smallest id.
+        Among equally near sources, the smallest id.
         """
         if self.sources:
             return self.read(NEAREST)
@@ -138,12 +138,12 @@ class TreeResult(Result):
         return *super()._identity(), self.limit, self.sources
 
     def frame_columns(self) -> dict[str, str]:
-        """As of any result, and the nearest of several sources."""
+        """As for any result, and the nearest of several sources."""
         return {**self.frame_names, **({NEAREST: NEAREST} if self.sources else {})}
 
     @property
     def parent(self) -> IntArray:
-        """Original id of each vertex's parent; the root's is itself, -1 unreached: int64."""
+        """Original id of each vertex's parent; the source's is itself, -1 unreached: int64."""
         return self.read(PARENT)
 
     @property
@@ -152,9 +152,9 @@ class TreeResult(Result):
         return self.parent >= 0
 
     def path_to(self, vertex: int) -> IntArray:
-        """The path that the tree has to a vertex: original ids, from the source to the vertex.
+        """The path in the tree to a vertex: original ids, from the source to the vertex.
 
-        int64 (vertices of the path,), both ends included. Of a stored answer only chunks of
+        int64 (vertices of the path,), both ends included. For a stored answer only chunks of
         parents are read, and of ids if they have gaps.
 
         Raises
@@ -167,13 +167,14 @@ class TreeResult(Result):
         return self.paths_to([vertex])[0]
 
     def paths_to(self, vertices: Iterable[int]) -> list[IntArray]:
-        """As `path_to`, the path to each of some vertices, in their order."""
+        """The path to each of some vertices, in their order; as `path_to`."""
         return paths_to(self._parents(), vertex_ids(vertices))
 
     def predecessors(self) -> Predecessors:
         """A mapping from each vertex that was reached, except the source, to its predecessor.
 
-        It is what ``dict(networkx.bfs_predecessors(graph, source))`` gives, looked up one by one.
+        It equals ``dict(networkx.bfs_predecessors(graph, source))``, but each entry is looked up on
+        access.
         """
         return Predecessors(self._parents())
 

@@ -15,11 +15,12 @@ Found = TypeVar("Found", bound=TreeResult)
 
 
 class Answers(Sequence[Found]):
-    """Answers in a folder of stores, in the order of their sources; each is opened when asked for.
+    """Answers in a folder of stores, in the order of their sources; each is opened on access.
 
-    ``root`` has the sources, int64 (sources,), host memory; ``folder`` holds a store for each,
-    named by it: ``7.zarr``. ``elapsed_s`` are seconds of the whole call, and of an answer those of
-    its search, None if it was there before; so with ``info``, which is empty then.
+    ``root`` has the sources, int64 (sources,), in host memory. ``folder`` has a store for each,
+    named by its source: ``7.zarr``. ``elapsed_s`` are the seconds of the whole call. Each answer
+    has the ``elapsed_s`` and ``info`` of its own search; if it was there before, they are None and
+    empty.
     """
 
     def __init__(

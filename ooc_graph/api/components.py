@@ -30,9 +30,9 @@ def components(
 ) -> ComponentsResult:
     """Weakly connected components: the smallest original id in the component of each vertex.
 
-    Arcs of directed graphs are taken as edges. Vertices without edges are components of their
-    own. They are found on the CPU: ``cuda`` as ``device`` is refused. Parameters and errors are
-    those of `bfs`, which has a source besides.
+    Arcs of directed graphs count as edges. Each vertex without edges is a component of its own. The
+    CPU finds the components: ``cuda`` as ``device`` is refused. Parameters and errors are those of
+    `bfs`, without the sources.
 
     References
     ----------

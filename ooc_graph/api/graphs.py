@@ -57,24 +57,24 @@ def build(
     Parameters
     ----------
     edges
-        A `Kronecker`, or all that `open_source` takes.
+        A `Kronecker`, or anything that `open_source` accepts.
     out
-        Folder of the store, by custom ending in ``.zarr``; it appears when it is complete.
+        Folder of the store, whose name usually ends in ``.zarr``; it appears when it is complete.
     format, directed, source, target, weight, columns, delimiter, header, weight_type
         As for `open_source`.
     rows
-        ``hub``, ``light`` or ``both`` row orders; None: both where there are weights, else hub.
+        ``hub``, ``light`` or ``both`` row orders; None: both if there are weights, otherwise hub.
     shards
         Number of virtual shards, a power of two; None: by the size of the graph.
     compress
-        Store offsets, neighbours and integer weights in the bits that they need: less is read,
-        and answers are the same.
+        Store offsets, neighbours and integer weights in as few bits as they need: searches read
+        less, and answers are the same.
     client
-        Dask client whose workers build; None: the current one, if there is one, else this process,
-        with all its cores; False: this process.
+        Dask client whose workers build; None: the current one if there is one, otherwise this
+        process, with all its cores; False: this process.
     device
         ``cuda``: the CUDA device of this process, or of each worker, sorts; ``cpu``; ``auto``: CUDA
-        where there is a device that will do. The store has the same bytes.
+        if there is a suitable device. The store has the same bytes.
     device_memory
         Bytes (or "4GiB") of each CUDA device that the build may use; None: nearly all that is free.
     memory_limit
@@ -82,14 +82,14 @@ def build(
     overwrite
         Replace an existing store.
     progress
-        What shows how far the build is; see `bfs`.
+        What shows the progress of the build; see `bfs`.
 
     Raises
     ------
     InputError, UsageError, OutputExistsError, MemoryBudgetError
         Bad input or a call that cannot be carried out; nothing is written.
     DeviceError
-        If ``cuda`` is asked for and there is no device that can be used.
+        If ``cuda`` is requested and no device can be used.
     DiskFullError, OutputBusyError, DeviceBusyError
         Worth trying again; nothing is written.
 
@@ -121,15 +121,16 @@ def open_graph(path: str | Path) -> Graph:
     """Open a built graph; takes well under a second at any size.
 
     A graph at a URL (``s3://``, ``gs://``, ``az://``, ``https://``) is copied to the cache folder
-    first, as far as it is not there; each file is compared with the manifest.
+    first, except files that are there already; each file is compared with the manifest.
 
     Raises
     ------
     NotAStoreError, CorruptStoreError
+        If there is no finished store at the path, or a file differs from the manifest.
     StoreReplacedError
-        If it is replaced again and again meanwhile.
+        If the store is replaced repeatedly meanwhile.
     InputError, UsageError, NetworkError, DiskFullError, OutputBusyError
-        If one at a URL cannot be fetched.
+        If a store at a URL cannot be fetched.
     """
     return Graph.open(path)
 

@@ -40,29 +40,30 @@ def from_edges(
 ) -> Graph:
     """Make a graph in memory; nothing is written.
 
-    `bfs`, `sssp` and `components` take it as they take an opened store, in this process. Its
-    arrays have the bytes that a store of the same edges has when it is loaded: internal ids by
-    falling number of tuples, self-loops dropped, of duplicates the lightest kept, rows in both
-    directions. All cores work on it.
+    `bfs`, `sssp` and `components` accept it like an opened store, in this process. Its arrays have
+    the bytes that a store of the same edges has when it is loaded: internal ids by falling number
+    of tuples, self-loops dropped, of duplicates the lightest kept, rows in both directions. All
+    cores work on it.
 
     Parameters
     ----------
     edges
-        Anything that `open_source` takes: a frame, a sparse matrix, a networkx or igraph graph, a
-        list of pairs, paths; or a `Kronecker`, whose edges are made block by block and kept
-        nowhere. Or a vector of sources, which may be given as ``source=``.
+        Anything that `open_source` accepts: a frame, a sparse matrix, a networkx or igraph graph, a
+        list of pairs, paths; or a `Kronecker`, whose edges are generated block by block and not
+        kept. Or a vector of sources, which may be given as ``source=``.
     source, target
-        Of vectors: original ids, integers (m,), zero or more. Of other edges: the columns, as
-        `open_source` has them.
+        With vectors: original ids, integers (m,), zero or more. With other edges: the columns, as
+        for `open_source`.
     weight
-        Of vectors: numbers (m,), or None. Of other edges: the column or attribute.
+        With vectors: numbers (m,), or None. With other edges: the column or attribute.
     vertices
-        Original ids are 0 to ``vertices - 1``, isolated ones included. None: the vertices are
-        those that the edges name, gaps allowed, or those that a matrix or a graph has.
+        Original ids are 0 to ``vertices - 1``, isolated ones included. None: the vertices are those
+        that the edges name, gaps allowed, or those of a matrix or a graph.
     directed
-        Whether (u, v) leads from u to v only; None: what a graph or file says, else undirected.
+        Whether (u, v) leads from u to v only; None: what a graph or file says, otherwise
+        undirected.
     rows
-        ``hub``, ``light`` or ``both`` row orders; None: both where there are weights, else hub.
+        ``hub``, ``light`` or ``both`` row orders; None: both if there are weights, otherwise hub.
 
     Returns
     -------
@@ -72,21 +73,21 @@ def from_edges(
     Raises
     ------
     InputError
-        Arrays that hold no edges, or an id outside ``vertices``.
+        Arrays that do not contain edges, or an id outside ``vertices``.
     UsageError
         A call that cannot be carried out.
     MemoryBudgetError
-        More ``vertices`` than memory has room for.
+        Memory does not suffice for so many ``vertices``.
 
     Notes
     -----
-    Memory beside the arguments, at its peak, with ids and weights of 32 bits: 24 bytes an
-    undirected edge and 12 a directed one and side in both orders (neighbours twice and weights
-    once), which duplicates no longer take when it returns; 12 and 6 bytes in hub order alone.
-    Vertices take at most 24 bytes each while they are numbered, and 5 more a thread; every
-    thread has about 15 MB of scratch, and 36 bytes for each arc of a row that has more than
-    half a million. Edges of files and Dask collections are copied first: 16 bytes each, and 8
-    for a weight, and half of that more at the peak.
+    Peak memory in addition to the arguments, with ids and weights of 32 bits: in both orders, 24
+    bytes per undirected edge, and 12 per directed one and side (neighbours twice and weights once);
+    in hub order alone, 12 and 6. Duplicates take none of this when the call returns. Vertices take
+    at most 24 bytes each while they are numbered, and 5 more per thread. Every thread has about 15
+    MB of scratch, and 36 bytes for each arc of a row that has more than half a million. Edges of
+    files and Dask collections are copied first: 16 bytes each, and 8 for a weight, and half of that
+    more at the peak.
 
     Examples
     --------

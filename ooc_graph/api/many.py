@@ -45,10 +45,10 @@ def johnson(
 ) -> PairsResult:
     """Shortest distances from all vertices, or from some, on weights of any sign.
 
-    Johnson's algorithm: where weights are negative, potentials by Bellman-Ford from an added
-    vertex make them >= 0; then sources are searched from by batches, one read of an arc for all
+    Johnson's algorithm: if weights are negative, Bellman-Ford from an added vertex finds potentials
+    that make them >= 0. Then sources are searched in batches, with one read of an arc for all
     sources of a batch. Integers are exact. Without negative weights each row has the bits of
-    `sssp`; with them floats are wrong by what rounding makes of the potentials
+    `sssp`. With them, rounding of the potentials makes floats inexact
     (docs/explanation/many_sources.md).
 
     Parameters
@@ -58,65 +58,65 @@ def johnson(
     sources
         Original ids, each once; None: all vertices.
     targets
-        Original ids that distances are wanted to, each once; None: all vertices.
+        Original ids of the vertices to which distances are wanted, each once; None: all vertices.
     cutoff
         Vertices farther away than this count as unreached.
     reduce
-        Instead of distances, for each source and over the targets it reaches:
+        Instead of distances, one of these for each source, over the targets that it reaches:
         ``eccentricity`` (the largest distance, 0 if it reaches none), ``sum`` (of distances),
-        ``closeness`` (of Wasserman and Faust, along the arcs' direction) or ``histogram``
-        (how many targets are how far away).
+        ``closeness`` (of Wasserman and Faust, along the arcs' direction) or ``histogram`` (how many
+        targets are how far away).
     bins, bin_width
-        Of a histogram: how many bins, and how wide. Bin i counts distances from
-        ``i * bin_width`` on, below ``(i + 1) * bin_width``, the last one all beyond, too, and the
-        first one those below 0. Integer distances have bins of 1 unless said otherwise.
+        For a histogram: how many bins, and how wide. Bin i counts distances from ``i * bin_width``
+        to below ``(i + 1) * bin_width``. The last bin also counts all beyond, and the first one
+        those below 0. Bins of integer distances have width 1 by default.
     parents
-        Whether parents are wanted, too. They are those of `sssp` where no weight is negative,
-        and form trees in any case; with a ``cutoff`` those of the tree without it, so that where
-        weights are negative a parent may count as unreached itself.
+        Whether parents are wanted, too. They are those of `sssp` if no weight is negative, and form
+        trees in any case. With a ``cutoff`` they are those of the tree without it, so with negative
+        weights a parent may itself count as unreached.
     out
-        Folder of the result's store, written batch by batch; a call that was stopped
-        continues where it was when it is made again. None: the answer stays in memory.
+        Folder of the result's store, written batch by batch. If the call was stopped, the same call
+        continues where it was. None: the answer stays in memory.
     into
-        Array that the distances are written to, (sources, targets), C-contiguous, of their type,
-        which the result has as ``distance``; it does not count with ``memory_limit``. Memory that
-        has been used before saves the time in which new memory is given, and page-locked memory
-        (``cupyx.empty_pinned``) is written by a CUDA device itself. After an error, whatever had
-        been found is there. None: new memory.
+        Array to which the distances are written, (sources, targets), C-contiguous, of their type;
+        it is ``distance`` of the result, and does not count towards ``memory_limit``. Memory that
+        has been used before saves the time that the system needs to provide new memory. A CUDA
+        device writes directly to page-locked memory (``cupyx.empty_pinned``). After an error, the
+        array has what had been found. None: new memory.
     client
-        Dask client, over whose workers the sources are spread; None: the current one, if there is
-        one, else this process; False: this process.
+        Dask client to whose workers the sources are distributed; None: the current one if there is
+        one, otherwise this process; False: this process.
     device
-        ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one that will do. Where batches
-        do not fit it, ``cuda`` searches one by one, with rows in pinned host memory, or at last
-        with arcs in the store, which takes float32 weights of 0 or more.
+        ``cpu``, ``cuda`` or ``auto``: a CUDA device if there is a suitable one. If batches do not
+        fit it, ``cuda`` searches one by one, with rows in pinned host memory, or in the last resort
+        with arcs in the store, which supports float32 weights of 0 or more.
     memory_limit
         Bytes of host memory for all processes of the search together.
     device_memory, host_memory
         Bytes (or "16GiB") of a CUDA device that the search may use, and of host memory that may be
         pinned for it; None: what the device has, and what the process may use. What does not fit
-        continues in fewer batches at once, then one by one, as above. With 0 as ``host_memory``
-        neither rows nor answers are pinned, and there are no batches except for reductions that
-        the device makes (not for sums and closeness of float64, nor histograms).
+        continues in fewer batches at once, then one by one, as above. If ``host_memory`` is 0,
+        neither rows nor answers are pinned, and there are no batches except for reductions that the
+        device makes (not for sums and closeness of float64, nor histograms).
     overwrite
         Replace an existing result.
     progress
-        What shows how far the searches are.
+        What shows the progress of the searches; see `bfs`.
 
     Returns
     -------
     PairsResult
-        ``distance`` (sources, targets), ``source`` and ``vertex``, and ``parent`` where it is asked
-        for. Of a reduction ``read("reached")``, how many targets each source reaches, int64
-        (sources,), and ``read(reduce)``, (sources,), or (sources, bins) of a histogram.
+        ``distance`` (sources, targets), ``source`` and ``vertex``, and ``parent`` if requested. For
+        a reduction ``read("reached")``, how many targets each source reaches, int64 (sources,), and
+        ``read(reduce)``, (sources,), or (sources, bins) for a histogram.
 
     Raises
     ------
     NegativeCycleError
-        If a cycle has a negative weight; the error holds its vertices and exact weight.
+        If a cycle has a negative weight; the error has its vertices and exact weight.
     UnknownVertexError, InputError
-        If a source or target is unknown or given twice, none is given, or sums of the weights
-        might overflow.
+        If a source or target is unknown or given twice, none is given, or sums of the weights might
+        overflow.
     UsageError
         If the graph has no weights, or an option cannot be carried out.
     MemoryBudgetError, OutputExistsError, CorruptStoreError
@@ -124,7 +124,7 @@ def johnson(
     DiskFullError
         If the distances do not fit the disk; nothing is written.
     DeviceError, DeviceBusyError
-        If CUDA was asked for, and is not there or others use it.
+        If CUDA was requested, and is missing or used by others.
 
     References
     ----------
@@ -142,7 +142,7 @@ def johnson(
 
 @public
 def shortest_paths(graph: Graph | str | Path, sources: Any, **options: Any) -> PairsResult:
-    """Shortest distances from some vertices: `johnson` with the sources that must be given.
+    """Shortest distances from some vertices: `johnson`, except that sources are required.
 
     Parameters
     ----------
@@ -174,25 +174,25 @@ def multi_source_bfs(
 ) -> LevelsResult:
     """Levels from all vertices, or from some, by searches that share each look at an arc.
 
-    BFS in which every vertex has a bit for each of 256 sources [1]_. Reductions count levels while
-    they are found, without a matrix. Weights do not matter.
+    A BFS in which every vertex has a bit for each of 256 sources [1]_. Reductions count levels
+    while they are found, without a matrix. Weights do not matter.
 
     Parameters
     ----------
     graph
         A built graph, or its path; or a graph in memory (`from_edges`).
     sources, targets, cutoff, reduce, bins, bin_width
-        As for `johnson`, with levels for distances.
+        As for `johnson`, with levels instead of distances.
     out, into, client, memory_limit, device_memory, host_memory, overwrite, progress
         As for `johnson`; levels are int32.
     device
-        ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one and batches fit it, else the
-        CPU. The bytes are the same.
+        ``cpu``, ``cuda`` or ``auto``: a CUDA device if there is one and batches fit it, otherwise
+        the CPU. The bytes are the same.
 
     Returns
     -------
     LevelsResult
-        ``level`` for ``distance``, int32; all else as for `johnson`.
+        As for `johnson`, with ``level``, int32, instead of ``distance``.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def multi_source_bfs(
     MemoryBudgetError, OutputExistsError, CorruptStoreError, DiskFullError
         Nothing is written.
     DeviceError, DeviceBusyError
-        If CUDA was asked for, and is not there or others use it.
+        If CUDA was requested, and is missing or used by others.
 
     References
     ----------

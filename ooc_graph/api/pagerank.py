@@ -48,11 +48,11 @@ def pagerank(
     """PageRank of every vertex, by power iteration, as networkx defines it.
 
     With ``iterations`` it is PageRank as LDBC Graphalytics defines it. The answer has the same bits
-    for any number of threads, workers and shards, and whether the graph fits memory or not: scores
-    are summed as integers, in units of 2**-61. An iteration rounds a score by about 2e-19 for each
-    in-arc, and a few times 1e-16 of the score. Scores pass that on along out-arcs, damped by
-    ``alpha``: over all iterations, all scores together are off by at most ``1 / (1 - alpha)`` times
-    what one iteration rounds.
+    for any number of threads, workers and shards, and whether the graph fits memory or not, because
+    scores are summed as integers, in units of 2**-61. An iteration rounds a score by about 2e-19
+    for each in-arc, and a few times 1e-16 of the score. Scores pass that on along out-arcs, damped
+    by ``alpha``: over all iterations, all scores together are off by at most ``1 / (1 - alpha)``
+    times the rounding of one iteration.
 
     A graph has no parallel edges and no self-loops: of parallel edges in the input the lightest
     counts once, and self-loops do not count. networkx counts both (of a ``MultiDiGraph``, the sum
@@ -66,23 +66,23 @@ def pagerank(
     alpha
         Damping factor, 0 to 1: the share of a score that goes along the vertex's out-arcs.
     personalization
-        Weights of the vertices that the other share jumps to, by original id, zero or more; others
-        have 0. None: all vertices alike.
+        Weights by original id, zero or more, of the vertices to which the remaining share jumps;
+        others have 0. None: all vertices alike.
     dangling
-        Likewise where the score of vertices without out-arcs goes; None: as ``personalization``.
+        The same for the score of vertices without out-arcs; None: as ``personalization``.
     weight
         Whether arcs count by their weights, if the graph has any, which must not be negative.
-        Vertices whose out-arcs all have weight 0 count as those without.
+        Vertices whose out-arcs all have weight 0 count as having none.
     tol
         Iterations end when all scores together have changed by less than ``tol`` times the number
-        of vertices. No change is above 2: of a graph with millions of vertices give a smaller
+        of vertices. No change is above 2: for a graph with millions of vertices give a smaller
         tolerance, such as ``1e-6 / vertices``.
     max_iter
-        Most iterations until then.
+        Maximum number of iterations until then.
     iterations
         Do exactly this many iterations; ``tol`` and ``max_iter`` are then ignored.
     out, client, exchange, memory_limit, overwrite, progress
-        As of `bfs`.
+        As for `bfs`.
     device
         ``auto`` or ``cpu``, which are the same: ``cuda`` is refused.
 
@@ -98,9 +98,9 @@ def pagerank(
     UsageError, InputError, NegativeWeightError
         If an argument is out of its range, weights are negative, or too large to add up.
     UnknownVertexError
-        If a vertex that is named is not in the graph.
+        If a named vertex is not in the graph.
     MemoryBudgetError, OutputExistsError, CorruptStoreError, StoreReplacedError
-        As of `bfs`; nothing is written.
+        As for `bfs`; nothing is written.
 
     References
     ----------

@@ -47,36 +47,36 @@ def plan(
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
 ) -> dict[str, Any]:
-    """What a search by one worker holds in memory, and what stays elsewhere.
+    """What a search by one worker keeps in memory, and what stays elsewhere.
 
-    Nothing is searched; of the store the lengths of the rows are read, if they matter. An answer
-    that is not written (``out=None``) takes 20 or 24 bytes a vertex besides, and 4 or 8 a row until
-    it is in order; from many sources all of ``bytes of the answer``.
+    Nothing is searched. If the lengths of the rows matter, they are read from the store. An answer
+    that is not written (``out=None``) takes 20 or 24 bytes per vertex in addition, and 4 or 8 per
+    row until it is in order; from many sources it takes all of ``bytes of the answer``.
 
     Parameters
     ----------
     graph
         A built graph, or its path; for ``graph500`` the generator, `Kronecker`.
     kernel
-        ``bfs`` or ``sssp``; ``pagerank``, or ``weighted_pagerank`` if weights count; of many
-        sources ``apsp`` (as `johnson`) or ``multi_source_bfs``; or ``graph500``: the least memory
+        ``bfs`` or ``sssp``; ``pagerank``, or ``weighted_pagerank`` if weights count; for many
+        sources ``apsp`` (as `johnson`) or ``multi_source_bfs``; or ``graph500``: the minimum memory
         of each part of that job, on the CPU.
     sources, targets, reduce, bins, parents
-        As of `johnson`, for kernels of many sources alone.
+        As for `johnson`, only for kernels of many sources.
     memory_limit
         Bytes (or "4GiB") of the worker; None: 80 % of what is free.
     device
         ``cpu`` or ``cuda``.
     device_memory, host_memory
-        As of `bfs`. Where the device's memory is given, there need not be one.
+        As for `bfs`. If ``device_memory`` is given, no device is needed.
 
     Returns
     -------
     dict
         As ``ooc-graph plan --json`` prints it: ``tier``, bytes in memory by purpose (``bytes: …``),
-        ``share of arcs in memory``, ``bytes that stay in the store``; of a CUDA device
+        ``share of arcs in memory``, ``bytes that stay in the store``. For a CUDA device also
         ``device bytes: …``, ``share of arcs on the device``, ``bytes of pinned host memory``. For
-        many sources also how they are divided, and the least memory
+        many sources also how they are divided, and the minimum memory
         (docs/reference/many_sources.md).
 
     Raises

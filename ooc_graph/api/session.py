@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def release(client: Client | Literal[False] | None = None) -> None:
     """Free the graphs that this process, and the workers of a client, keep between searches.
 
-    The next search of a graph loads it again. Results stay as they are. ``with og.open(...)`` does
-    so for one graph in this process.
+    The next search of a graph loads it again. Results stay as they are. To free one graph in this
+    process, use ``with og.open(...)``.
 
     Parameters
     ----------
     client
-        Dask client whose workers release theirs, too, unless they are at a search; None: the
-        current one, if there is one; False: this process alone.
+        Dask client whose workers also release their graphs, unless they are searching; None: the
+        current one if there is one; False: this process alone.
 
     Raises
     ------

@@ -83,36 +83,40 @@ def bfs(
     graph
         A built graph, or its path; or a graph in memory (`from_edges`).
     source
-        Original id to begin at. Or a list of several, each once, with ``out``: the answers are
-        those of as many calls. (`multi_source_bfs` gives levels alone, a row for each source.)
+        Original id of the source. Or a list of several, each once, with ``out``: the answers are
+        those of a call for each. (`multi_source_bfs` gives levels alone, a row for each source.)
     sources
-        Instead of ``source``: original ids that one search begins at, each once, as in networkx and
-        cuGraph. Every vertex gets the path from the nearest of them, which ``nearest`` of the
-        result names; of those equally near the smallest id. It takes as long as a search from each,
-        and the answer is put together in memory, also if it is written.
+        Instead of ``source``: original ids, each once, from which one search starts, as in networkx
+        and cuGraph. Every vertex gets the path from its nearest source, which ``nearest`` of the
+        result names; among equally near ones, from the smallest id. This takes as long as a search
+        from each, and the answer is put together in memory, even if it is written.
     cutoff
-        Vertices of a higher level are unreached; None: none is too far.
+        Vertices of a higher level are unreached; None: no limit.
     targets
         Original ids of vertices. The search may end when all of them are reached: vertices of a
-        higher level than that of the last one are unreached. None: no search ends early.
+        higher level than that of the last one are unreached. None: the search does not end early.
     out
-        Folder of the result's store; None: see ``arrays``. Of several sources a folder of stores
-        (``7.zarr``), to which a stopped call adds what is missing when it is made again.
+        Folder of the result's store; None: see ``arrays``. With several sources, a folder of stores
+        (``7.zarr``). If the call was stopped, the same call adds the missing ones.
     into
         Arrays for columns by name, such as ``{"parent": p, "level": l}``: NumPy, C-contiguous,
-        (vertices,), of the column's type. They hold the answer when the call returns, and do not
-        count with ``memory_limit``. Memory that has been used before saves the time in which new
-        memory is given; a CUDA device fills page-locked arrays (``cupyx.empty_pinned``) by itself.
+        (vertices,), of the column's type. They have the answer when the call returns, and do not
+        count towards ``memory_limit``. Memory that has been used before saves the time that the
+        system needs to provide new memory. A CUDA device writes directly to page-locked arrays
+        (``cupyx.empty_pinned``).
     client
-        Dask client whose workers search; None: the current one, if there is one, else this
-        process; False: this process. Several sources are dealt to workers that the graph fits.
+        Dask client whose workers search; None: the current one if there is one, otherwise this
+        process; False: this process. Several sources are distributed to the workers if the graph
+        fits each.
     exchange
-        ``auto``: one worker if the graph fits it, else ``scheduler``, the ranks of all workers.
+        ``auto``: one worker if the graph fits it, otherwise ``scheduler``, the ranks of all
+        workers.
     method
-        ``rows``; ``edges``: a list of edges, each once, with less memory, on one rank; same answer.
+        ``rows``; or ``edges``: a list with each edge once, which needs less memory and has one
+        rank. The answer is the same.
     device
-        ``cuda``, ``cpu``, or ``auto``: CUDA where every process that searches has a device that
-        holds the graph, else the CPU. The answer is the same.
+        ``cuda``, ``cpu``, or ``auto``: CUDA if every process that searches has a device with memory
+        for the graph, otherwise the CPU. The answer is the same.
     arrays
         ``numpy``; ``cupy``: the answer stays on this process's CUDA device, as CuPy arrays;
         ``dask``: it stays on the workers that find it until it is read.
@@ -123,26 +127,26 @@ def bfs(
         15/16 of what the device has, and what the process may use. Rows that do not fit the device
         are in pinned host memory; if that is too small, or 0, in the store.
     overwrite
-        Replace an existing result; of several sources those of another graph or kernel.
+        Replace an existing result; with several sources, those of another graph or kernel.
     progress
-        What shows how far the search is: True (bars on a terminal, lines elsewhere, on standard
-        error), a function that is called with a record (``stage``, ``done``, ``total``, ``unit``),
-        the class ``tqdm``, a ``rich.progress.Progress``, or an object with ``stage()`` and
-        ``note()``; None: nothing.
+        What shows the progress of the search: True (bars on a terminal, lines elsewhere, on
+        standard error), a function that is called with a record (``stage``, ``done``, ``total``,
+        ``unit``), the class ``tqdm``, a ``rich.progress.Progress``, or an object with ``stage()``
+        and ``note()``; None: nothing.
 
     Returns
     -------
     BfsResult or Answers
-        The answer; of several sources a sequence that opens each when it is asked for.
+        The answer; with several sources, a sequence that opens each answer when it is accessed.
 
     Raises
     ------
     UnknownVertexError, InputError
-        If the graph has no vertex ``source``; if of several one is given twice, or none is given.
+        If the graph has no vertex ``source``; if one of several is given twice, or none is given.
     DeviceError
-        If ``cuda`` is asked for and there is no device that can be used.
+        If ``cuda`` is requested and no device can be used.
     DeviceBusyError
-        If others use it; the same call may succeed later.
+        If others use the device; the same call may succeed later.
     MemoryBudgetError, OutputExistsError, CorruptStoreError
         Nothing is written.
     StoreReplacedError

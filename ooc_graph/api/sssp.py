@@ -78,11 +78,11 @@ def sssp(
 ) -> SsspResult | Answers[SsspResult]:
     """Single-source shortest paths on weights of zero or more.
 
-    Parameters and errors are those of `bfs`; besides, UsageError if the graph has no weights
-    and NegativeWeightError if some are negative.
+    Parameters and errors are those of `bfs`. In addition, UsageError is raised if the graph has no
+    weights, and NegativeWeightError if some are negative.
 
-    ``cutoff`` is the largest distance that counts as reached, as in networkx, and ``targets`` leave
-    out what is farther than the last one of them.
+    ``cutoff`` is the largest distance that counts as reached, as in networkx. With ``targets``,
+    vertices that are farther than the last one of them are unreached.
 
     Distances are float32 or float64 as the weights are, or exact int64.
     """

@@ -58,30 +58,32 @@ def validate(
 ) -> Verdict | list[Verdict]:
     """Check an answer against the edges it should follow from, or answers against their graph.
 
-    Trees are held against Graph500's rules; components against those of
-    `ooc_graph.validate.components`. ``validate(result, edges)`` reads the edges that the graph was
-    built from, so that the build is checked, too. ``validate(graph, answers)`` reads the rows of
-    the graph, as ``ooc-graph validate`` does.
+    Trees are checked by Graph500's rules, components by those of `ooc_graph.validate.components`.
+    ``validate(result, edges)`` reads the edges from which the graph was built, so it checks the
+    build, too. ``validate(graph, answers)`` reads the rows of the graph, as ``ooc-graph validate``
+    does.
 
     Parameters
     ----------
     given
         A result, or the path of a stored one; or a built graph, its path, or a graph in memory.
     against
-        Of a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
-        Dask collection. Of a graph an answer or several: results of `bfs`, `sssp` and `components`,
-        and paths of stored ones. Columns may be on a device if this process reads them.
+        For a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
+        Dask collection. For a graph an answer or several: results of `bfs`, `sssp` and
+        `components`, and paths of stored ones. Columns may be on a device if this process reads
+        them.
     client
-        Dask client whose workers share the passes over the rows of a graph, each of which is made
-        by one worker. Workers read stored answers, have those that searches left there, and are
-        sent others. None: the current one, if there is one, else this process; False: this process.
+        Dask client whose workers share the passes over the rows of a graph; one worker makes each
+        pass. Workers read stored answers and those that searches left there, and are sent the
+        others. None: the current client if there is one, otherwise this process; False: this
+        process.
     memory_limit
         Bytes (or "4GiB") of host memory for all processes that read a graph; None: what is free, or
-        what the workers bring. Answers of a kernel are checked in as few passes as that allows.
+        what the workers have. Answers of a kernel are checked in as few passes as that allows.
     progress
-        What shows how far the passes over a graph are.
+        What shows the progress of the passes over a graph; see `bfs`.
     **options
-        Of edges, as for `build`: ``format``, ``directed``, ``weight``, …
+        For edges, as for `build`: ``format``, ``directed``, ``weight``, …
 
     Returns
     -------
@@ -91,7 +93,7 @@ def validate(
     Raises
     ------
     ValidationFailedError
-        Names the rule and the smallest vertex or edge that breaks it, of the first such answer.
+        Names the rule and the smallest vertex or edge that breaks it, for the first such answer.
     InputError, MemoryBudgetError
         If an answer is damaged or of another graph; if the limit is too small for one answer.
     """

@@ -30,7 +30,7 @@ class Unit:
 
 
 class EdgeSource(Protocol):
-    """Edges in blocks. Implementations are small picklable objects that hold no data."""
+    """Edges in blocks. Implementations are small picklable objects without data."""
 
     @property
     def directed(self) -> bool:
@@ -38,14 +38,14 @@ class EdgeSource(Protocol):
 
     @property
     def weighted(self) -> bool:
-        """Whether blocks carry weights."""
+        """Whether blocks have weights."""
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
         """Type of the weights if it is known before reading: float32, float64 or int64.
 
-        None if unweighted, or if the first pass decides: then integer blocks come as int64, blocks
-        with any non-integer token as float64, and one float64 block makes the column float64.
+        None if unweighted, or if the first pass decides. Then integer blocks come as int64, and
+        blocks with any other number as float64; one float64 block makes the column float64.
         """
 
     @property
@@ -56,9 +56,9 @@ class EdgeSource(Protocol):
     def id_range(self) -> tuple[int, int] | None:
         """First id and count, if the input declares its vertices as a dense range of ids.
 
-        So do Matrix Market, DIMACS, METIS: (1, n); Kronecker: (0, 2**scale). Every id in a block is
-        then inside it (the reader refuses others). None: the vertices are those that the edges
-        or ``vertex_blocks`` name.
+        Matrix Market, DIMACS and METIS declare (1, n), Kronecker (0, 2**scale). Every id in a block
+        is then inside the range; the reader refuses others. None: the vertices are those that the
+        edges or ``vertex_blocks`` name.
         """
 
     @property
@@ -66,33 +66,33 @@ class EdgeSource(Protocol):
         """Number of tuples if it is known before reading."""
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
-        """Split into units of about ``edges_per_unit`` tuples (one unit if it cannot split)."""
+        """Split into units of about ``edges_per_unit`` tuples, or one if it cannot be split."""
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the unit's tuples in order, in blocks of at most ``block_edges``.
 
-        InputError says path, line, what was expected and what to do.
+        InputError gives path, line, what was expected and what to do.
         """
 
     def check_totals(self, tuples_read: int) -> None:
-        """Refuse an input that holds more or fewer tuples than it declares, by an InputError.
+        """Raise InputError if the input has more or fewer tuples than it declares.
 
-        Called once after every unit was read; a unit alone cannot know.
+        Called once after every unit was read, because a unit alone cannot know.
         """
 
     def vertex_blocks(self) -> Iterator[IntArray]:
-        """Yield explicitly listed vertex ids (LDBC ``.v``), nothing if none are listed.
+        """Yield explicitly listed vertex ids (LDBC ``.v``), or nothing.
 
         If any are listed, every edge must join listed vertices; the build checks that.
         """
 
     def describe(self) -> dict[str, Any]:
-        """JSON-able description: generator parameters, or each file's name, size and SHA-256."""
+        """JSON-able description: generator parameters, or name, size and SHA-256 of each file."""
 
     def identity(self) -> str | None:
-        """What tells these edges from others without reading them; None if nothing does.
+        """What distinguishes these edges from others without reading them; None if nothing does.
 
-        A build that was stopped is continued if its source has the identity that it had.
+        A stopped build is continued only if its source has the same identity.
         """
 
 
@@ -106,7 +106,7 @@ class SourceDefaults:
 
     @property
     def weighted(self) -> bool:
-        """Whether blocks carry weights."""
+        """Whether blocks have weights."""
         return self.weight_dtype is not None
 
     @property
@@ -116,19 +116,19 @@ class SourceDefaults:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that are read; none if the source has no files."""
+        """The files that are read; empty if the source has no files."""
         return ()
 
     def identity(self) -> str | None:
-        """What tells these edges from others without reading them; None if nothing does.
+        """What distinguishes these edges from others without reading them; None if nothing does.
 
-        A build that was stopped is continued if its source has the identity that it had: of files
-        how they are read, and size and time of the last change of each.
+        A stopped build is continued only if its source has the same identity. For files it consists
+        of how they are read, and of the size and modification time of each.
         """
         return identity_of(self, self.paths) if self.paths else None
 
     def describe_files(self, name: str, **facts: Any) -> dict[str, Any]:
-        """Description of a source of files: its format, each file, and what else is to be said."""
+        """Description of a source of files: its format, each file, and further entries."""
         return {
             "format": name,
             "directed": self.directed,
@@ -138,13 +138,13 @@ class SourceDefaults:
         }
 
     def check_totals(self, tuples_read: int) -> None:
-        """Compare the number of tuples with the one that was known before."""
+        """Compare the number of tuples with the declared one."""
         edges = getattr(self, "edges", None)
         if edges not in {None, tuples_read}:
             raise InputError(f"{edges:,} edges are expected, {tuples_read:,} were read")
 
     def vertex_blocks(self) -> Iterator[IntArray]:
-        """No vertices."""
+        """Yield no vertices."""
         return iter(())
 
 

@@ -74,8 +74,8 @@ def open_source(
           copied to the cache folder;
         - a pandas or cuDF DataFrame, an Arrow Table or RecordBatch, or a frame of another library
           that exports Arrow data (polars, DuckDB);
-        - a square sparse matrix or array of SciPy or CuPy: its entries are the edges, a stored 0
-          is an edge of weight 0, entries stored twice are summed, and every row is a vertex;
+        - a square sparse matrix or array of SciPy or CuPy: its entries are the edges, a stored 0 is
+          an edge of weight 0, entries stored twice are summed, and every row is a vertex;
         - a networkx graph whose nodes are integers, or an igraph graph;
         - a list of pairs (source, target) or of triples (source, target, weight) of numbers;
         - an array (m, 2), (m, 3) or (2, m), or vectors (source, target[, weight]): arrays of NumPy
@@ -91,27 +91,27 @@ def open_source(
         Columns of a table, by name or position from 0. None: usual names (source, src, from, …;
         target, dst, to, …), or the first two columns.
     weight
-        Column of the weights by name or position from 0; of a networkx or igraph graph, the edges'
-        attribute. None: what the format says; a third numeric column of an edge list, a usual name
-        (weight, distance, cost, …) in a header, the attribute ``weight``. False or ``"none"``: no
-        weights.
+        Column of the weights by name or position from 0; of a networkx or igraph graph, the
+        attribute of the edges. None: what the format says; a third numeric column of an edge list,
+        a usual name (weight, distance, cost, …) in a header, the attribute ``weight``. False or
+        ``"none"``: no weights.
     columns
         Source and target as a pair.
     delimiter
-        Of separated values: one character, ``"tab"`` or ``"space"`` (runs of blanks).
+        For separated values: one character, ``"tab"`` or ``"space"`` (runs of blanks).
     header
         Whether the first line of separated values names the columns.
     weight_type
-        ``int``, ``float32`` or ``float64``; None: int64 if every weight is an integer, else
+        ``int``, ``float32`` or ``float64``; None: int64 if every weight is an integer, otherwise
         float64 (float32 weights are rounded to float64 first).
 
     Raises
     ------
     InputError
-        The input is not what it should be; with path, line, and what to do.
+        The input cannot be read as what it should be; with path, line, and what to do.
     UsageError
-        The options do not fit together, the format has no such name, or a URL needs a library that
-        is missing.
+        The options do not fit together, there is no format of this name, or a URL needs a missing
+        library.
     NetworkError, DiskFullError, OutputBusyError
         A file at a URL cannot be fetched now; worth trying again.
     """

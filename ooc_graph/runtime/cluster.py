@@ -47,7 +47,7 @@ def local_cluster(workers: int = 1) -> Iterator[Client]:
     Parameters
     ----------
     workers
-        Worker processes; they share the cores.
+        Number of worker processes; they share the cores.
 
     Yields
     ------

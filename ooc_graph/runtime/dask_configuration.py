@@ -8,14 +8,14 @@ from ooc_graph.runtime.machine import KEPT_BYTES
 
 
 def dask_config() -> dict[str, Any]:
-    """Dask's configuration with which workers suit this package.
+    """Dask's configuration for workers of this package.
 
-    It must be known where workers start, before they do. Local clusters have it already.
+    It must be set where workers start, before they do. Local clusters have it already.
 
     Returns
     -------
-    Values by dotted key, new with each call, as ``dask.config.set`` takes them. They can be written
-    as YAML.
+    Values by dotted key, new with each call, as ``dask.config.set`` accepts them. They can be
+    written as YAML.
     """
     return {
         # Workers measure their own budgets: Dask's limits would only kill them a second time.

@@ -1,4 +1,4 @@
-"""A cluster that somebody else runs, and the certificates towards it."""
+"""A cluster that was started elsewhere, and the certificates towards it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRACE_S = 10.0
 
 @contextmanager
 def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
-    """A cluster that somebody else runs.
+    """A client of a cluster that was started elsewhere.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
     Raises
     ------
     UsageError
-        If the address cannot be one, or lacks certificates.
+        If the address is not valid, or needs certificates that are missing.
     ClusterLostError
         If no scheduler answers there.
     """
@@ -68,18 +68,18 @@ def tls_security(address: str | None, files: str | None) -> Security | None:
     Parameters
     ----------
     address
-        Of the scheduler; None where there is none to join.
+        Of the scheduler; None if there is none to join.
     files
         ``CA,CERT,KEY``: three files with the authority's certificate, one's own and its key.
 
     Returns
     -------
-    What ``distributed.Client`` takes; None without files.
+    An argument for ``distributed.Client``; None without files.
 
     Raises
     ------
     UsageError
-        If it is not three files, or there are none for an address that begins with ``tls://``.
+        If these are not three files, or there are none for an address that begins with ``tls://``.
     """
     if files is None:
         if (address or "").startswith("tls://"):

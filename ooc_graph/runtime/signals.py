@@ -29,17 +29,18 @@ class Terminated(SystemExit):
 def exit_on_sigterm() -> Iterator[None]:
     """Context in which SIGTERM ends the process with code 143, cleaned up, as Ctrl-C does with 130.
 
-    So does SIGHUP, of a terminal that was closed, unless it is ignored, as under ``nohup``.
-    Python drops what a signal's handler raises where the garbage collector, a weak reference or
-    ``__del__`` calls Python code, and the process would continue: there the signal is sent again.
-    Objects that the signal left half made are let go in silence. For the main thread.
+    SIGHUP, from a terminal that was closed, does the same unless it is ignored, as under ``nohup``.
+    If a signal's handler raises while the garbage collector, a weak reference or ``__del__`` calls
+    Python code, Python drops the exception, and the process would continue. In that case the signal
+    is sent again. Objects that the signal left half made are freed without a message. For the main
+    thread.
 
     Raises
     ------
     SystemExit
-        When SIGTERM or SIGHUP comes.
+        When SIGTERM or SIGHUP arrives.
     MemoryError
-        The system starts no further thread.
+        The system refuses to start another thread.
     """
     # Begun here: where a signal is dropped, a thread may be refused.
     sender = Members(1, "ooc-graph-signals")

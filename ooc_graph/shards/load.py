@@ -27,14 +27,14 @@ when_left: list[Callable[[Graph], None]] = []
 class Graph(GraphFacts):
     """A built graph: opened in a moment, read when it is searched.
 
-    ``stored`` is the store, checked as `Stored.open` does; or a graph's arrays in memory.
+    ``stored`` is the store, checked as `Stored.open` does; or the arrays of a graph in memory.
     """
 
     @classmethod
     def open(cls, path: str | Path) -> Graph:
         """Open the store that a build wrote; NotAStoreError or CorruptStoreError if it is none.
 
-        One at a URL is copied first, as `ooc_graph.remote.stores.local_path` does.
+        A store at a URL is copied first, as `ooc_graph.remote.stores.local_path` does.
         """
         if not isinstance(path, (str, PathLike)):
             raise UsageError(f"graph: give a path or an opened graph, not {type(path).__name__}")
@@ -93,7 +93,7 @@ class Graph(GraphFacts):
         return self.stored.read(names.TUPLES)
 
     def head_share(self, rows: int) -> float:
-        """Share of the input tuples at the first rows; reads no others. 0 if there are no rows."""
+        """Share of the input tuples at the first rows, 0 without rows; reads no others."""
         if not self.rows:
             return 0.0
         spec, covered = self.stored.spec(names.TUPLES), 0
@@ -104,7 +104,7 @@ class Graph(GraphFacts):
         return covered / max(tuples, 1)
 
     def position_of(self, original: int) -> int:
-        """Position of an original id among all, ascending; or UnknownVertexError."""
+        """Position of an original id in ascending order; or UnknownVertexError."""
         if self.first_id is not None:
             position = original - self.first_id
             if 0 <= position < self.vertices:
@@ -161,9 +161,9 @@ class Graph(GraphFacts):
         return int(np.frombuffer(buffer, column.dtype)[within])
 
     def require(self, order: str, *, signed: bool = False) -> None:
-        """Refuse a search by an order, ``hub`` or ``light``, that the store has no rows for.
+        """Refuse a search that needs an order, ``hub`` or ``light``, which the store does not have.
 
-        ``signed``: it can use negative weights.
+        ``signed``: the search supports negative weights.
         """
         if order == names.LIGHT and not self.weighted:
             raise UsageError(
@@ -189,7 +189,7 @@ class Graph(GraphFacts):
         return total
 
     def arrays_of(self, order: str, column: str) -> list[list[str]]:
-        """Names of the arrays of a column of the rows: of each side one of each shard."""
+        """Names of the arrays of a column of the rows: one for each side and shard."""
         kept, shards = self._kept(order), range(self.shards)
         return [
             [f"{names.rows_path(shard, side, kept)}/{column}" for shard in shards]
@@ -205,12 +205,12 @@ class Graph(GraphFacts):
         room: Allocator | None = None,
         signed: bool = False,
     ) -> Shard:
-        """Bring rows into host memory, every chunk checked; CorruptStoreError names file and chunk.
+        """Load rows into host memory, checked; CorruptStoreError names file and chunk.
 
-        ``order`` is ``hub`` (BFS) or ``light`` (SSSP), and ``signed`` as in `require`. One shard,
-        or None for the whole graph in global order. ``shards``, a power of two, is how many there
-        are if those of the store are joined to fewer; None: its own. ``room`` makes the arrays of
-        neighbours and weights; None: ordinary memory.
+        ``order`` is ``hub`` (BFS) or ``light`` (SSSP), and ``signed`` as in `require`. ``shard`` is
+        one shard, or None for the whole graph in global order. ``shards``, a power of two, is the
+        number of shards if those of the store are joined to fewer; None: its own. ``room`` makes
+        the arrays of neighbours and weights; None: ordinary memory.
         """
         self.require(order, signed=signed)
         whole = Dealing(self.rows)
@@ -225,7 +225,7 @@ class Graph(GraphFacts):
         return Shard(dealing, self.directed, tuples, out_light=out, into_light=into)
 
     def load_out(self, shard: int, shards: int, *, room: Allocator | None = None) -> Shard:
-        """As `load` by order ``light``, the out-arcs of one shard alone; tuples are unknown."""
+        """As `load` in ``light`` order, for the out-arcs of one shard only, without tuples."""
         self.require(names.LIGHT)
         dealing = Dealing(self.rows, shards, shard)
         out = self._side(names.OUT, names.LIGHT, dealing, room)

@@ -46,20 +46,20 @@ class Arrays(Protocol):
 
 @dataclass(frozen=True)
 class GraphFacts:
-    """A graph by its attributes; ``stored`` is where they and the arrays are.
+    """The attributes of a graph; ``stored`` has them and the arrays.
 
-    It can be given to functions of networkx, which find their backend by its name.
+    Functions of networkx accept it, because they find their backend by its name.
     """
 
     __networkx_backend__: ClassVar[str] = "ooc_graph"
     stored: Arrays
 
     def is_directed(self) -> bool:
-        """Whether edges have a direction; networkx asks so."""
+        """Whether edges have a direction; part of networkx' interface."""
         return self.directed
 
     def is_multigraph(self) -> bool:
-        """Never: of parallel edges the lightest is kept; networkx asks so."""
+        """False: of parallel edges the lightest is kept; part of networkx' interface."""
         return False
 
     @property
@@ -93,12 +93,12 @@ class GraphFacts:
 
     @property
     def identity(self) -> str:
-        """Of stores, SHA-256 over the manifest: equal for stores of equal content."""
+        """For stores, SHA-256 over the manifest: equal for stores of equal content."""
         return self.stored.identity
 
     @property
     def content_sha256(self) -> str:
-        """Hash over everything that the graph holds; of stores, over the manifest."""
+        """Hash over everything in the graph; for stores, over the manifest."""
         return self.stored.content_sha256
 
     @property
@@ -119,7 +119,7 @@ class GraphFacts:
 
     @property
     def has_negative_weights(self) -> bool:
-        """Whether any weight is below zero, self-loops' included."""
+        """Whether any weight is below zero, those of self-loops included."""
         lightest = self.attributes["lightest"]
         return lightest is not None and lightest < 0
 
@@ -145,18 +145,18 @@ class GraphFacts:
 
     @property
     def arcs(self) -> int:
-        """Stored arcs of all sides, in one row order."""
+        """Stored arcs of all sides, counted in one row order."""
         return sum(self.attributes["arcs"].values())
 
     @property
     def first_id(self) -> int | None:
-        """First original id if ids are dense, else None."""
+        """First original id if ids are dense, otherwise None."""
         first = self.attributes["first_id"]
         return None if first is None else int(first)
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Sides that the rows have: of out-arcs, and of in-arcs if those differ."""
+        """Sides of the rows: out-arcs, and in-arcs if they differ."""
         return (OUT, IN) if self.directed else (OUT,)
 
 
