@@ -11,7 +11,7 @@ from ooc_graph.types import AnyArray
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PagerankResult(Result):
-    """PageRank; `elapsed_s` is the time until the scores are known by internal id."""
+    """PageRank; `elapsed_s` is the time until it is known by internal id."""
 
     kernel = PAGERANK
     measure = PAGERANK

@@ -58,20 +58,19 @@ def validate(
 ) -> Verdict | list[Verdict]:
     """Check an answer against the edges it should follow from, or answers against their graph.
 
-    Trees are checked by Graph500's rules, components by those of `ooc_graph.validate.components`.
-    ``validate(result, edges)`` reads the edges from which the graph was built, so it checks the
-    build, too. ``validate(graph, answers)`` reads the rows of the graph, as ``ooc-graph validate``
-    does.
+    Trees are held against Graph500's rules; components against those of
+    `ooc_graph.validate.components`. ``validate(result, edges)`` reads the edges that the graph was
+    built from, so that the build is checked, too. ``validate(graph, answers)`` reads the rows of
+    the graph, as ``ooc-graph validate`` does.
 
     Parameters
     ----------
     given
         A result, or the path of a stored one; or a built graph, its path, or a graph in memory.
     against
-        For a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
-        Dask collection. For a graph an answer or several: results of `bfs`, `sssp` and
-        `components`, and paths of stored ones. Columns may be on a device if this process reads
-        them.
+        Of a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
+        Dask collection. Of a graph an answer or several: results of `bfs`, `sssp` and `components`,
+        and paths of stored ones. Columns may be on a device if this process reads them.
     client
         Dask client whose workers share the passes over the rows of a graph; one worker makes each
         pass. Workers read stored answers and those that searches left there, and are sent the
