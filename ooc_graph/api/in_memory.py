@@ -77,7 +77,7 @@ def from_edges(
     UsageError
         A call that cannot be carried out.
     MemoryBudgetError
-        Memory does not suffice for so many ``vertices``.
+        If so many ``vertices`` need more memory than there is.
 
     Notes
     -----

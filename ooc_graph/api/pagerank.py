@@ -67,7 +67,7 @@ def pagerank(
         Damping factor, 0 to 1: the share of a score that goes along the vertex's out-arcs.
     personalization
         Weights by original id, zero or more, of the vertices to which the remaining share jumps;
-        others have 0. None: all vertices alike.
+        others have 0. None: all vertices have the same weight.
     dangling
         The same for the score of vertices without out-arcs; None: as ``personalization``.
     weight

@@ -81,7 +81,7 @@ class SharedMemory:
         while True:
             came: dict[int, bytes] = {}
             while self._missing:
-                # The task of this member was sent last: the others have come before, most likely.
+                # This member's task was sent last, so the others have most likely answered before.
                 last = max(self._missing)
                 if not self._take(last, came) and not self._has_come(last):
                     # After a long wait all that has come is taken: nobody else is asked about then.
