@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -12,6 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from ooc_graph.jobs.folder import encoded, read_manifest
+from tests.command_line import listing
 from tests.job_runs import CHANGED, Command, done_by, published, small_job
 
 SEED = int(os.environ.get("OOC_GRAPH_SEED", "23"))
@@ -140,6 +142,26 @@ def test_a_run_without_its_manifest_is_named_and_other_folders_are_not(
     refused = ooc("run", tmp_path / "job.toml", "--out", tmp_path)
     assert refused.code == 2
     assert "and no run of a job; give another folder" in refused.err
+
+
+def test_what_a_failing_disk_left_is_removed_and_other_files_are_not(
+    ooc: Command, tmp_path: Path
+) -> None:
+    job, run, elsewhere = small_job(tmp_path), tmp_path / "run", tmp_path / "elsewhere"
+    assert ooc("run", job, "--out", run).code == 0
+    (elsewhere / "2.zarr.partial-removed-6d92").mkdir(parents=True)
+    (run / "linked").symlink_to(elsewhere)
+    (run / "mine.lock").touch()
+    right = [*listing(tmp_path), "run/components.zarr.lock"]
+    for left in ("graph.zarr.partial-removed-6d92", "bfs/30.zarr.partial-removed-cc00"):
+        (run / left / "out").mkdir(parents=True)
+        (run / left / "out" / "0").touch()
+    for left in ("graph.zarr.lock", "bfs/10.zarr.lock", "export/30.csv.partial-0e52.csv"):
+        (run / left).touch()
+    with (run / "components.zarr.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert done_by(ooc("run", job, "--out", run)) == []
+    assert sorted(listing(tmp_path)) == sorted(right)
 
 
 def test_what_a_link_leads_to_is_not_removed(ooc: Command, tmp_path: Path) -> None:

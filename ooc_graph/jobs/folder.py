@@ -19,6 +19,7 @@ from typing import Any
 from ooc_graph.errors import CorruptStoreError, OutputExistsError, RunTakenOverError
 from ooc_graph.jobs import events
 from ooc_graph.jobs.inputs import noted, sha256_of
+from ooc_graph.jobs.leftovers import remove_leftovers, remove_partial_files
 from ooc_graph.jobs.recorded import require_manifest
 from ooc_graph.jobs.steps import Step, hash_of
 from ooc_graph.layout.json_text import parsed
@@ -103,18 +104,11 @@ def opened(folder: Path, name: str) -> Iterator[Run]:
     with disk_full_reported(folder / MANIFEST, _KEPT):
         make_folder(folder)
         with locked(folder, token, folder / LOCK) as lock:
-            _remove_partial(folder)
             for left in (*folder.glob(f"{KEYS}*"), *folder.glob(f"{WARM_UP}*")):
                 rmtree(left, ignore_errors=True)
+            remove_leftovers(folder)
             empty = {"job": name, "files": {}, "asked": {}, "steps": {}}
             yield Run(folder, lock, read_manifest(folder) or empty)
-
-
-def _remove_partial(folder: Path) -> None:
-    """Remove files that a run which was killed had not written to their end; stores go on."""
-    for left in folder.glob(f"*{PARTIAL}*"):
-        if left.is_file():
-            left.unlink()
 
 
 class Run:
@@ -207,7 +201,7 @@ class Run:
             for unit, path in paths.items()
         }
         for parent in {(self.folder / path).parent for path in paths.values() if path is not None}:
-            _remove_partial(parent)
+            remove_partial_files(parent)
         self.write()
         self.event("begun", stage=step.label, units=list(units))
 

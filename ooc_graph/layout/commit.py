@@ -24,7 +24,7 @@ from ooc_graph.layout.digests import digest_of
 from ooc_graph.layout.locks import locked
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
-from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
+from ooc_graph.layout.names import ASIDE, MANIFEST, REMOVED, sidecar_path
 from ooc_graph.layout.outputs import ID_LENGTH, refuse_existing, refuse_output
 from ooc_graph.layout.whole_file import (
     disk_full_reported,
@@ -38,7 +38,6 @@ from ooc_graph.layout.whole_file import (
 _RENAME_EXCHANGE = 2
 _LIBC = ctypes.CDLL(None)
 _AT_FDCWD = -100
-_REMOVED = ".partial-removed-"
 
 
 class Partial:
@@ -187,7 +186,7 @@ def partial_store(
 
 def left_by(final: Path) -> dict[Path, str]:
     """What earlier runs left behind, with their keys; not what was about to be removed."""
-    removed = final.name + _REMOVED
+    removed = final.name + REMOVED
     left = (path for path in _siblings(final, ".partial-") if not path.name.startswith(removed))
     return {path: key for path in left if (key := key_of(path)) is not None}
 
@@ -226,7 +225,7 @@ def _remove(path: Path, final: Path) -> None:
 
 def _removed_name(final: Path) -> Path:
     """A new name beside ``final`` for what is about to be removed."""
-    return final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:ID_LENGTH]}")
+    return final.with_name(f"{final.name}{REMOVED}{uuid.uuid4().hex[:ID_LENGTH]}")
 
 
 def rename_durably(partial: Path, final: Path) -> None:

@@ -22,6 +22,8 @@ INTEGRITY = "integrity"
 
 ASIDE = ".partial-replaced-"
 """Between a store's name and a random one: an old store that is being replaced by two renames."""
+REMOVED = ".partial-removed-"
+"""Between a store's name and a random one: what is being removed."""
 
 ORIGINAL_OF = "original_of"
 INTERNAL_OF = "internal_of"
