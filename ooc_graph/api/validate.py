@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
+from ooc_graph.answers.matrix import PairsResult
+from ooc_graph.answers.pagerank import PagerankResult
 from ooc_graph.answers.result import (
-    ComponentsResult,
     Result,
     SsspResult,
-    TreeResult,
     require_unlimited,
 )
 from ooc_graph.answers.several import Answers
@@ -139,8 +139,13 @@ def _on_graph(
 
 def _on_edges(result: Answer, edges: Any, options: dict[str, Any]) -> Verdict:
     answer = result if isinstance(result, Result) else Result.open(result)
-    if not isinstance(answer, (TreeResult, ComponentsResult)):
-        raise UsageError(f"answers of {answer.kernel} cannot be validated: bfs, sssp, components")
+    if isinstance(answer, PairsResult):
+        raise UsageError(f"answers of {answer.kernel} cannot be validated: they have many sources")
+    if isinstance(answer, PagerankResult):
+        raise UsageError(
+            "edges as read may have an arc twice, and PageRank counts it once: "
+            "use validate(graph, answer)"
+        )
     require_unlimited(answer, str(answer))
     is_path = isinstance(edges, (str, Path))
     if isinstance(edges, Graph) or (is_path and kind_of(Path(edges)) == "graph"):

@@ -190,8 +190,9 @@ def _validate(work: Work, step: Step, units: Sequence[str]) -> Found:
         verdicts = [og.validate(answer, edges) for answer in answers]
     else:
         verdicts = og.validate(work.graph, answers, **work.workplace.options())
+    names = "reached", "edges", "error_bound"
     return {
-        unit: {"reached": verdict.reached, "edges": verdict.edges}
+        unit: {name: getattr(verdict, name) for name in names if hasattr(verdict, name)}
         for unit, verdict in zip(units, verdicts, strict=True)
     }
 
