@@ -61,7 +61,8 @@ def validate(
     Trees are held against Graph500's rules; components against those of
     `ooc_graph.validate.components`. ``validate(result, edges)`` reads the edges that the graph was
     built from, so that the build is checked, too. ``validate(graph, answers)`` reads the rows of
-    the graph, as ``ooc-graph validate`` does.
+    the graph, as ``ooc-graph validate`` does, and takes PageRank, too: an iteration proves how far
+    its scores are from the true ranks, see `ooc_graph.validate.pagerank`.
 
     Parameters
     ----------
@@ -69,8 +70,8 @@ def validate(
         A result, or the path of a stored one; or a built graph, its path, or a graph in memory.
     against
         Of a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
-        Dask collection. Of a graph an answer or several: results of `bfs`, `sssp` and `components`,
-        and paths of stored ones. Columns may be on a device if this process reads them.
+        Dask collection. Of a graph an answer or several: results of `bfs`, `sssp`, `components` and
+        `pagerank`, and paths of stored ones. Columns may be on a device if this process reads them.
     client
         Dask client whose workers share the passes over the rows of a graph, each of which is made
         by one worker. Workers read stored answers, have those that searches left there, and are
@@ -86,7 +87,8 @@ def validate(
     Returns
     -------
     Verdict or list of Verdict
-        With the vertices reached and the tuples between them; one for each answer of a graph.
+        With the vertices reached and the tuples between them; one for each answer of a graph. Of
+        PageRank also ``error_bound``, the proven L1 distance from the true ranks, at most.
 
     Raises
     ------
