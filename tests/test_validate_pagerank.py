@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError, ValidationFailedError
+from ooc_graph.kernels.cpu.pagerank.rank import LoadedArcs
 from ooc_graph.layout.manifest import Manifest
 from tests.command_line import Ended, call
 from tests.test_validate_command import rewrite
@@ -81,6 +82,24 @@ def test_one_of_another_graph_with_the_same_vertices(graph: og.Graph) -> None:
     other = og.from_edges(ids, np.roll(ids, 1), np.ones(len(ids)), directed=graph.directed)
     with pytest.raises(ValidationFailedError, match="rule 'change by another iteration'"):
         og.validate(other, answer)
+
+
+def test_a_defect_of_the_ranking_is_noticed(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its step takes scores from other neighbours; they sum to 1 all the same."""
+    right = LoadedArcs.parts
+
+    def parts(self: LoadedArcs) -> Iterator[Any]:
+        for first, neighbors, weights in right(self):
+            yield first, neighbors[::-1].copy(), weights
+
+    monkeypatch.setattr(LoadedArcs, "parts", parts)
+    for asked in ({"tol": 1e-12, "max_iter": 300}, {"iterations": 5}):
+        answer = og.pagerank(graph, weight=False, client=False, **asked)
+        assert answer.pagerank.sum() == pytest.approx(1)
+        with pytest.raises(ValidationFailedError, match="the PageRank breaks rule"):
+            og.validate(graph, answer)
 
 
 def with_attributes(answer: Path, target: Path, **changed: Any) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
@@ -190,9 +191,9 @@ def _validate(work: Work, step: Step, units: Sequence[str]) -> Found:
         verdicts = [og.validate(answer, edges) for answer in answers]
     else:
         verdicts = og.validate(work.graph, answers, **work.workplace.options())
-    names = "reached", "edges", "error_bound"
+    noted = "reached", "edges", "error_bound"
     return {
-        unit: {name: getattr(verdict, name) for name in names if hasattr(verdict, name)}
+        unit: {name: value for name, value in asdict(verdict).items() if name in noted}
         for unit, verdict in zip(units, verdicts, strict=True)
     }
 

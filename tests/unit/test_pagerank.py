@@ -152,6 +152,7 @@ def test_ranks_find_the_same_bits(graph, kernel):
     one = og.pagerank(graph, weight=kernel != "pagerank", iterations=20, personalization=asked)
     several = by_ranks(graph, kernel, given=problem)
     assert several.pagerank.tobytes() == one.pagerank.tobytes()
+    assert several.asked == one.asked
     engine_cache.release()
 
 
