@@ -258,6 +258,7 @@ def test_what_cpus_alone_do_needs_no_cuda_device(ooc: Command, tmp_path: Path) -
 def test_pagerank_is_that_of_the_function(ooc: Command, tmp_path: Path) -> None:
     more = '[[stage]]\nkind = "pagerank"\npersonalization = "liked.txt"\n'
     more += '[[stage]]\nkind = "export"\nname = "ranks"\nof = "pagerank"\n'
+    more += '[[stage]]\nkind = "validate"\nname = "proven"\nof = "pagerank"\n'
     (tmp_path / "liked.txt").write_text("10\n30\n")
     job, run = small_job(tmp_path, more), tmp_path / "run"
     assert ooc("run", job, "--out", run).code == 0
@@ -278,10 +279,13 @@ def test_pagerank_is_that_of_the_function(ooc: Command, tmp_path: Path) -> None:
     assert summary(run)["pagerank"]["iterations"] == done.attributes["iterations"]
     (tmp_path / "liked.txt").write_text("40\n")
     other = ooc("run", job, "--out", run, "--set", "stage.pagerank.iterations=3")
-    assert done_by(other) == ["pagerank", "ranks"]
+    assert done_by(other) == ["pagerank", "ranks", "proven"]
     assert "pagerank: personalization, iterations changed, done again\n" in other.out
     said = json.loads(ooc("report", run, "--json").out)
-    assert said[0]["stages"][-2]["result"] == "3 iterations"
+    bound = summary(run)["proven"]["error_bound"]
+    assert 0 < bound < 2
+    results = [stage["result"] for stage in said[0]["stages"]]
+    assert results[-3:] == ["3 iterations", "", f"at most {bound:g} from the true ranks"]
 
 
 def test_outputs_that_are_gone_or_other_are_made_again(ooc: Command, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def answers(graph: og.Graph) -> list[og.Result | Path]:
     for root in ROOTS:
         og.bfs(graph, root, out=folder / f"bfs-{root}.zarr", device="cpu")
         found.append(folder / f"bfs-{root}.zarr")
-    return [*found, og.components(graph)]
+    return [*found, og.components(graph), og.pagerank(graph, personalization={30: 1, 70: 3})]
 
 
 def wrong(answer: Any) -> Any:
@@ -78,10 +78,10 @@ def test_verdicts_come_in_the_order_of_the_answers(
         monkeypatch.setattr(stored_answers, "check_together", None)
         given = {"client": client}
     verdicts = og.validate(graph, answers, **given)
-    assert [one.root for one in verdicts] == [30, 30, 70, 70, 30, 70, -1]
+    assert [one.root for one in verdicts] == [30, 30, 70, 70, 30, 70, -1, -1]
     results = [one if isinstance(one, og.Result) else og.Result.open(one) for one in answers]
-    reached = [int(one.reached.sum()) for one in results[:-1]]
-    assert [one.reached for one in verdicts] == [*reached, graph.vertices]
+    reached = [int(one.reached.sum()) for one in results[:-2]]
+    assert [one.reached for one in verdicts] == [*reached, graph.vertices, graph.vertices]
     assert all(one.ok for one in verdicts)
     assert og.validate(str(graph.path), answers[0], **given) == verdicts[:1]
     assert og.validate(graph, [], **given) == []

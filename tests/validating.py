@@ -13,6 +13,9 @@ from ooc_graph.validate import (
     ComponentsAnswer,
     ComponentsValidator,
     ComponentsVerdict,
+    PagerankAnswer,
+    PagerankValidator,
+    PagerankVerdict,
     SsspAnswer,
     SsspValidator,
     Verdict,
@@ -34,6 +37,17 @@ def validate_sssp(
 def validate_components(answer: ComponentsAnswer, blocks: Iterable[EdgeBlock]) -> ComponentsVerdict:
     (verdict,) = _shown(ComponentsValidator(answer), blocks)
     return verdict
+
+
+def validate_pagerank(
+    answer: PagerankAnswer, blocks: Iterable[EdgeBlock], *, directed: bool, weighted: bool = False
+) -> PagerankVerdict:
+    blocks = list(blocks)
+
+    def show(arcs: Any) -> None:
+        _shown(arcs, blocks)
+
+    return PagerankValidator(answer, show, directed=directed, weighted=weighted).verdict()
 
 
 def _finished(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,15 +14,7 @@ from ooc_graph.answers.frames import Exports
 from ooc_graph.answers.info import Info
 from ooc_graph.answers.paths import InMemory, InStore, Parents, Predecessors, paths_to, vertex_ids
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
-from ooc_graph.layout.names import (
-    COMPONENT,
-    DISTANCE,
-    LEVEL,
-    NEAREST,
-    PAGERANK,
-    PARENT,
-    VERTEX,
-)
+from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, NEAREST, PARENT, VERTEX
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import AnyArray, IntArray
 
@@ -52,11 +43,12 @@ class Result(Compared, Exports):
         """Open a stored result, as the class of its kernel."""
         stored = Stored.open(path, "result")
         name, root = stored.attributes.get("kernel"), stored.attributes.get("root")
-        from ooc_graph.answers.matrix import LevelsResult, PairsResult  # noqa: PLC0415 (it imports this)
+        # These import this module.
+        from ooc_graph.answers.matrix import LevelsResult, PairsResult  # noqa: PLC0415
+        from ooc_graph.answers.pagerank import PagerankResult  # noqa: PLC0415
 
-        kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult, LevelsResult]
-        if name == PAGERANK:
-            kinds = [import_module("ooc_graph.answers.pagerank").PagerankResult]
+        kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PagerankResult]
+        kinds += [PairsResult, LevelsResult]
         kind: Any = next((one for one in kinds if one.kernel == name), None)
         if kind is None:
             raise NotAStoreError(f"{path}: holds a result of {name}, unknown to this version")
@@ -72,11 +64,13 @@ class Result(Compared, Exports):
             raise CorruptStoreError(
                 f"{stored.path}: its attributes are not those of an answer; search again"
             )
-        opened: Self = kind(root, None, stored)
-        if isinstance(opened, TreeResult):
-            limit, sources = (stored.attributes.get(name) for name in ("limit", "sources"))
-            opened = replace(opened, limit=limit, sources=tuple(sources or ()))
+        opened: Self = kind(root, None, stored, **kind.facts(stored.attributes))
         return opened
+
+    @classmethod
+    def facts(cls, attributes: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
+        """What attributes say besides the columns, by field."""
+        return {}
 
     @property
     def seconds(self) -> Mapping[str, float]:
@@ -112,6 +106,12 @@ class TreeResult(Result):
     root: int
     limit: float | None = None
     sources: tuple[int, ...] = ()
+
+    @classmethod
+    def facts(cls, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """As of any result."""
+        sources = tuple(attributes.get("sources") or ())
+        return {"limit": attributes.get("limit"), "sources": sources}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -89,7 +89,8 @@ def pagerank(
     Returns
     -------
     PagerankResult
-        ``pagerank``, float64, by original id.
+        ``pagerank``, float64, by original id, and ``asked``: the parameters, and the iterations
+        done.
 
     Raises
     ------

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
+from ooc_graph.answers.matrix import PairsResult
+from ooc_graph.answers.pagerank import PagerankResult
 from ooc_graph.answers.result import (
-    ComponentsResult,
     Result,
     SsspResult,
-    TreeResult,
     require_unlimited,
 )
 from ooc_graph.answers.several import Answers
@@ -61,7 +61,8 @@ def validate(
     Trees are held against Graph500's rules; components against those of
     `ooc_graph.validate.components`. ``validate(result, edges)`` reads the edges that the graph was
     built from, so that the build is checked, too. ``validate(graph, answers)`` reads the rows of
-    the graph, as ``ooc-graph validate`` does.
+    the graph, as ``ooc-graph validate`` does, and takes PageRank, too: an iteration proves how far
+    its scores are from the true ranks, see `ooc_graph.validate.pagerank`.
 
     Parameters
     ----------
@@ -69,8 +70,8 @@ def validate(
         A result, or the path of a stored one; or a built graph, its path, or a graph in memory.
     against
         Of a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
-        Dask collection. Of a graph an answer or several: results of `bfs`, `sssp` and `components`,
-        and paths of stored ones. Columns may be on a device if this process reads them.
+        Dask collection. Of a graph an answer or several: results of `bfs`, `sssp`, `components` and
+        `pagerank`, and paths of stored ones. Columns may be on a device if this process reads them.
     client
         Dask client whose workers share the passes over the rows of a graph; one worker makes each
         pass. Workers read stored answers and those that searches left there, and are sent the
@@ -87,7 +88,8 @@ def validate(
     Returns
     -------
     Verdict or list of Verdict
-        With the vertices reached and the tuples between them; one for each answer of a graph.
+        With the vertices reached and the tuples between them; one for each answer of a graph. Of
+        PageRank also ``error_bound``, the proven L1 distance from the true ranks, at most.
 
     Raises
     ------
@@ -140,8 +142,13 @@ def _on_graph(
 
 def _on_edges(result: Answer, edges: Any, options: dict[str, Any]) -> Verdict:
     answer = result if isinstance(result, Result) else Result.open(result)
-    if not isinstance(answer, (TreeResult, ComponentsResult)):
-        raise UsageError(f"answers of {answer.kernel} cannot be validated: bfs, sssp, components")
+    if isinstance(answer, PairsResult):
+        raise UsageError(f"answers of {answer.kernel} cannot be validated: they have many sources")
+    if isinstance(answer, PagerankResult):
+        raise UsageError(
+            "edges as read may have an arc twice, and PageRank counts it once: "
+            "use validate(graph, answer)"
+        )
     require_unlimited(answer, str(answer))
     is_path = isinstance(edges, (str, Path))
     if isinstance(edges, Graph) or (is_path and kind_of(Path(edges)) == "graph"):

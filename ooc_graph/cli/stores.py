@@ -146,7 +146,7 @@ def validate(
     memory_limit: str | None,
     quiet: bool,
 ) -> None:
-    """Check answers of bfs, sssp and components against their graph.
+    """Check answers of bfs, sssp, components and pagerank against their graph.
 
     The exit code is 1 if an answer breaks a rule.
     """
@@ -161,7 +161,7 @@ def validate(
         click.echo(json.dumps([{"path": str(path)} | fact for path, fact in facts], indent=1))
     faults = []
     for path, one in zip(answers, verdicts, strict=True):
-        said = f"{path}: valid: {one.reached:,} vertices reached, {one.edges:,} edges between them"
+        said = f"{path}: valid: {one.found}"
         if not one.ok:
             said = f"{path}: breaks rule '{one.rule}': {one.message}"
             faults.append(said)

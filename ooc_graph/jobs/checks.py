@@ -102,8 +102,6 @@ def _about_answers(
         )
     elif isinstance(of, ManyStage) and isinstance(stage, ValidateStage):
         yield "of", "answers from many sources cannot be validated; validate searches from roots"
-    elif isinstance(of, PagerankStage) and isinstance(stage, ValidateStage):
-        yield "of", "PageRank cannot be validated; validate searches from roots, or components"
     elif isinstance(of, ManyStage) and isinstance(stage, DiffStage):
         yield "of", "answers from many sources cannot be compared; compare searches from roots"
     elif isinstance(of, ManyStage) and of.reduce is None:
@@ -111,3 +109,5 @@ def _about_answers(
     against_edges = isinstance(stage, ValidateStage) and stage.against == "edges"
     if against_edges and isinstance(job.source, StoreSource):
         yield "against", "the source is a store: there are no edges, validate against the graph"
+    if against_edges and isinstance(of, PagerankStage):
+        yield "against", "PageRank is validated against the graph, which has each arc once"

@@ -68,6 +68,7 @@ class _Done(_Noted):
     components: _Count = 0
     iterations: _Count = 0
     edges: _Count = 0
+    error_bound: Annotated[float, Field(ge=0, le=2)] = 0.0
     changed: _Count = 0
     new: _Count = 0
     gone: _Count = 0

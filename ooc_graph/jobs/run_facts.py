@@ -67,6 +67,8 @@ def _measures(
     if (counted := COUNTED.get(entry["kind"], "")) in figures:
         count = figures[counted]
         found["result"] = f"{count:,} {counted if count != 1 else counted.removesuffix('s')}"
+    if "error_bound" in figures:
+        found["result"] = f"at most {figures['error_bound']:g} from the true ranks"
     if "compared" in figures:
         counts = [f"{figures[key]:,} {key}" for key in ("changed", "new", "gone") if key in figures]
         found["result"] = ", ".join(counts) or "nothing to compare with"

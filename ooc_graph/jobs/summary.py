@@ -48,6 +48,8 @@ def _figures(name: str, done: Mapping[str, Any]) -> dict[str, Any]:
         figures |= _of_searches(name, done)
     if (counted := COUNTED.get(entry["kind"])) is not None:
         figures[counted] = sum(one.get(counted, 0) for one in units.values())
+    if bounds := [one["error_bound"] for one in units.values() if "error_bound" in one]:
+        figures["error_bound"] = max(bounds)
     if entry["kind"] == "diff":
         # Of a unit without an earlier answer nothing is known.
         compared = [one for one in units.values() if "changed" in one]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
@@ -190,8 +191,9 @@ def _validate(work: Work, step: Step, units: Sequence[str]) -> Found:
         verdicts = [og.validate(answer, edges) for answer in answers]
     else:
         verdicts = og.validate(work.graph, answers, **work.workplace.options())
+    noted = "reached", "edges", "error_bound"
     return {
-        unit: {"reached": verdict.reached, "edges": verdict.edges}
+        unit: {name: value for name, value in asdict(verdict).items() if name in noted}
         for unit, verdict in zip(units, verdicts, strict=True)
     }
 

@@ -12,11 +12,12 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from ooc_graph.answers.matrix import PairsResult
-from ooc_graph.answers.result import ComponentsResult, Result, TreeResult, require_unlimited
+from ooc_graph.answers.pagerank import PagerankResult
+from ooc_graph.answers.result import Result, require_unlimited
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.sssp.distances import distances_of
-from ooc_graph.layout.names import VERTEX
+from ooc_graph.layout.names import LIGHT, ORDER_OF, PAGERANK, VERTEX, WEIGHTED_PAGERANK
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime.left_answers import for_task, in_task, watched, worker_of
 from ooc_graph.runtime.same_graph import open_same
@@ -29,9 +30,17 @@ from ooc_graph.types import Advance, Progress, unseen
 from ooc_graph.validate import Verdict, VertexIndex
 from ooc_graph.validate.batch import batch_bytes, most_at_once
 from ooc_graph.validate.components import components_bytes
+from ooc_graph.validate.pagerank import pagerank_bytes
 
 Answer: TypeAlias = Result | Path
 """Columns in memory, or the path of a stored answer."""
+
+ALONE = {
+    "components": components_bytes,
+    PAGERANK: pagerank_bytes,
+    WEIGHTED_PAGERANK: pagerank_bytes,
+}
+"""By kernel whose answers have a pass each: its memory besides the answer."""
 
 # A pass has the memory of its process; a worker may have several threads that carry out tasks.
 _pass_by_pass = free_in_child(Lock())
@@ -84,7 +93,7 @@ def _check_pass(
     graph = open_same(path, identity)
     with _pass_by_pass:
         results = [Result.open(one) if isinstance(one, Path) else in_task(one) for one in answers]
-        source = StoredEdges(graph, kernel == "sssp")
+        source = StoredEdges(graph, ORDER_OF[kernel] == LIGHT)
         vertices = vertices_of(graph)
         try:
             looked_at: set[tuple[int, int] | None] = set()
@@ -125,12 +134,12 @@ def _require_vertices(
 
 def _most_at_once(graph: Graph, kernel: str, limit_bytes: int, threads: int) -> int:
     """Answers of a pass for which memory has room; MemoryBudgetError if it has none for one."""
-    count, source = graph.vertices, StoredEdges(graph, kernel == "sssp")
+    count, source = graph.vertices, StoredEdges(graph, ORDER_OF[kernel] == LIGHT)
     # With what is there of edges, and ids that have gaps.
     needed = source.memory_bytes(threads) + threads * THREAD_BYTES
     needed += 0 if graph.first_id is not None else 8 * count
-    if kernel == "components":
-        needed += 8 * count + components_bytes(VertexIndex.dense(0, count), threads)
+    if kernel in ALONE:
+        needed += 8 * count + ALONE[kernel](VertexIndex.dense(0, count), threads)
         most = int(needed <= limit_bytes)
     else:
         # Levels may need four bytes.
@@ -154,12 +163,18 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
         _raise_damaged(error, [answer])
     stored = result.columns if isinstance(result.columns, Stored) else None
     name = str(result) if stored is None else str(stored.path)
-    if not isinstance(result, (TreeResult, ComponentsResult)):
-        what = "has many sources" if isinstance(result, PairsResult) else f"is of {result.kernel}"
-        raise UsageError(f"{name}: {what}; give answers of bfs, sssp or components")
+    if isinstance(result, PairsResult):
+        raise UsageError(
+            f"{name}: has many sources; give answers of bfs, sssp, components or pagerank"
+        )
     require_unlimited(result, name)
-    if result.kernel == "sssp" and not graph.weighted:
-        raise UsageError(f"{name}: has distances, and {graph.path} holds no weights")
+    kernel = result.kernel
+    if isinstance(result, PagerankResult):
+        if result.asked is None:
+            raise UsageError(f"{name}: does not say what was asked; rank again to validate")
+        kernel = WEIGHTED_PAGERANK if result.asked.weighted else PAGERANK
+    if ORDER_OF[kernel] == LIGHT and not graph.weighted:
+        raise UsageError(f"{name}: counts weights, and {graph.path} holds no weights")
     unread = result.unread
     if stored is not None:
         is_other = stored.attributes["graph_sha256"] != graph.content_sha256
@@ -170,7 +185,7 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
         is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(vertices_of(graph))
     if is_other:
         raise other_graph(graph, name)
-    return result.kernel, result if stored is None else stored.path
+    return kernel, result if stored is None else stored.path
 
 
 def other_graph(graph: Graph, name: str) -> InputError:

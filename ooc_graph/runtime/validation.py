@@ -8,6 +8,9 @@ from itertools import chain
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
+from ooc_graph.answers.pagerank import Chances, PagerankResult
 from ooc_graph.answers.result import ComponentsResult, Result
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
@@ -20,6 +23,8 @@ from ooc_graph.validate import (
     BfsValidator,
     ComponentsAnswer,
     ComponentsValidator,
+    PagerankAnswer,
+    PagerankValidator,
     SsspAnswer,
     SsspValidator,
     Verdict,
@@ -51,15 +56,43 @@ def check_together(
     source: Any,
     advance: Advance = unseen,
 ) -> list[Verdict]:
-    """Hold trees of one kernel, or components, against edges, on all threads."""
+    """Hold trees of one kernel, or components, or PageRank, against edges, on all threads."""
     if isinstance(results[0], ComponentsResult):
         component = ComponentsAnswer(results[0].component, vertices)
         return check_edges(ComponentsValidator(component), source, thread_count(), advance)
+    if isinstance(results[0], PagerankResult):
+        return [_check_pagerank(results[0], vertices, source, advance)]
     answer, kind, measure = TREES[results[0].kernel]
     answers = (
         answer(one.root, one.on_host(PARENT), one.on_host(measure), vertices) for one in results
     )
     return check_trees(kind, answers, len(results), source, advance)
+
+
+def _check_pagerank(
+    result: PagerankResult, vertices: VertexIndex, source: Any, advance: Advance
+) -> Verdict:
+    """Hold PageRank against the edges of its graph, each of which comes once in a pass."""
+    asked = result.asked
+    if asked is None:
+        raise UsageError("it is not known what was asked of PageRank")
+    how = asked.alpha, asked.tol, asked.iterations
+    jump, landing = (_chances(one, vertices) for one in (asked.personalization, asked.dangling))
+    answer = PagerankAnswer(result.pagerank, vertices, *how, jump, landing)
+    partly = _of_part(advance, 1 / answer.passes)
+
+    def show(arcs: Any) -> None:
+        check_edges(arcs, source, thread_count(), partly)
+
+    options = {"directed": source.directed, "weighted": asked.weighted}
+    return PagerankValidator(answer, show, **options).verdict()
+
+
+def _chances(chances: Chances | None, vertices: VertexIndex) -> tuple[Any, Any] | None:
+    """Chances by position, of those by original id."""
+    if chances is None:
+        return None
+    return vertices.positions(np.array(chances[0], np.int64)), np.array(chances[1])
 
 
 def check_trees(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ooc_graph.answers.pagerank import PagerankResult
+from ooc_graph.answers.pagerank import Chances, PagerankResult, Ranking
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.kernels.common.pagerank import SCALE
-from ooc_graph.layout.names import INTERNAL_OF, PAGERANK, VERTEX
+from ooc_graph.layout.names import INTERNAL_OF, PAGERANK, VERTEX, WEIGHTED_PAGERANK
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.steps import Arrays
@@ -60,14 +60,14 @@ class PagerankColumns(Columns):
     """Scores by original id, float64.
 
     ``score`` has those of the rows, in units; those of vertices without arcs follow from what the
-    vertices without out-arcs had before, ``dangling`` units.
+    vertices without out-arcs had before, ``dangling`` units. ``asked`` is what was.
     """
 
     def __init__(
-        self, problem: Problem, score: AnyArray, dangling: int, iterations: int, ids: Ids
+        self, problem: Problem, asked: Ranking, score: AnyArray, dangling: int, ids: Ids
     ) -> None:
         dtypes = {VERTEX: np.dtype(np.int64), PAGERANK: np.dtype(np.float64)}
-        super().__init__(ids, dtypes, {"alpha": problem.alpha, "iterations": iterations})
+        super().__init__(ids, dtypes, vars(asked))
         self._score, listed = score, problem.listed()
         self._every = problem.every(max(1, self.size), dangling)
         alone = ids.internal_of[listed.vertex] < 0
@@ -89,7 +89,20 @@ class PagerankColumns(Columns):
 def columns(task: SearchTask, _: Graph, arrays: Arrays, ids: Ids) -> PagerankColumns:
     """Columns of scores."""
     score, dangling, iterations = arrays
-    return PagerankColumns(task.request.given, score, int(dangling), int(iterations), ids)
+    problem, weighted = task.request.given, task.kernel == WEIGHTED_PAGERANK
+    chances = (_by_id(one, ids) for one in (problem.jump, problem.landing))
+    asked = Ranking(problem.alpha, problem.tol, int(iterations), weighted, *chances)
+    return PagerankColumns(problem, asked, score, int(dangling), ids)
+
+
+def _by_id(chances: Any, ids: Ids) -> Chances | None:
+    """Chances by original id, of those by position."""
+    if chances is None:
+        return None
+    positions, chance = np.array(chances[0]), list(chances[1])
+    if ids.originals is None:
+        return [(positions + (ids.first or 0)).tolist(), chance]
+    return [ids.originals[positions].tolist(), chance]
 
 
 ALGORITHM = Algorithm(PagerankResult, start, ("score", "dangling", "iterations"), nothing, columns)

@@ -182,5 +182,5 @@ def search_by(
 def result_of(kernel: str, root: int | None, written: Written) -> Any:
     """The answer whose columns came back: what the kernel's algorithm gives."""
     kind: Any = ALGORITHMS[kernel].result
-    limit = {"limit": written.attributes.get("limit")} if issubclass(kind, TreeResult) else {}
-    return kind(root, written.trace.elapsed_s, written.columns or {}, **limit)
+    facts = kind.facts(written.attributes)
+    return kind(root, written.trace.elapsed_s, written.columns or {}, **facts)

@@ -1,4 +1,4 @@
-"""What is validated: vertices, and for each root their parents, and levels or distances."""
+"""What is validated: vertices, and for each root their parents, and levels or distances; scores."""
 
 from __future__ import annotations
 
@@ -132,3 +132,37 @@ class SsspAnswer:
     def unreached(self) -> Any:
         """Distance of vertices that the root does not reach, as a scalar of the same dtype."""
         return unreached_distance(self.distance.dtype)
+
+
+Chances = tuple[IntArray, AnyArray]
+"""Positions of some vertices, each once, and chances, which sum to 1."""
+
+
+@dataclass(frozen=True)
+class PagerankAnswer:
+    """PageRank by vertex, float64 (V,), and what was asked.
+
+    ``tol`` is None if exactly ``iterations`` were asked for. Scores jump to vertices by chances,
+    and from those without out-arcs land on them by chances; None: all vertices alike.
+    """
+
+    score: AnyArray
+    vertices: VertexIndex
+    alpha: float
+    tol: float | None
+    iterations: int
+    jump: Chances | None = None
+    landing: Chances | None = None
+
+    def __post_init__(self) -> None:
+        _check_columns(self.vertices, score=self.score)
+        if self.score.dtype != np.float64:
+            raise UsageError(f"scores are float64, not {self.score.dtype}")
+        for chances in (self.jump, self.landing):
+            if chances is not None and chances[0].min() < 0:
+                raise UsageError("personalization or dangling names a vertex that is none")
+
+    @property
+    def passes(self) -> int:
+        """How many passes over the arcs are made of a right answer."""
+        return 2 if self.tol is not None else self.iterations + 2

@@ -38,6 +38,11 @@ class Verdict:
     reached: int = 0
     edges: int = 0
 
+    @property
+    def found(self) -> str:
+        """What an answer that holds is said to have."""
+        return f"{self.reached:,} vertices reached, {self.edges:,} edges between them"
+
     def raise_if_failed(self) -> None:
         """Raise `ValidationFailedError` naming root, rule and culprit unless the answer holds."""
         if not self.ok:

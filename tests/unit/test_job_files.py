@@ -127,8 +127,9 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
         ),
         (
             KRONECKER + '[[stage]]\nkind = "pagerank"\n'
-            '[[stage]]\nkind = "validate"\nof = "pagerank"\n',
-            "night.toml:8: stage[1].of: PageRank cannot be validated; validate searches",
+            '[[stage]]\nkind = "validate"\nof = "pagerank"\nagainst = "edges"\n',
+            "night.toml:9: stage[1].against: PageRank is validated against the graph, which has "
+            "each arc once",
         ),
         (
             KRONECKER + '[[stage]]\nkind = "pagerank"\nalpha = 1.5\n',

@@ -1,0 +1,222 @@
+"""Rules for PageRank, from the arcs and the answer alone.
+
+An iteration makes ``A(x) = alpha P x + (1 - alpha) jump`` of scores x. P moves the score of each
+vertex along its out-arcs, or to where it lands if there are none, so that its columns sum to 1. So
+A brings any two vectors closer by the factor ``alpha``, in the sum of absolute differences (L1).
+For the true ranks t, which A leaves as they are,
+
+    |x - t| <= |x - A(x)| / (1 - alpha)
+
+follows for any x: one iteration proves how far an answer is from them, however it was found.
+
+If iterations ended once they changed the scores by less than ``vertices * tol``, one more changes
+them by less than ``alpha * vertices * tol``. If a number was asked for, they are done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_UP, Context
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.errors import ValidationFailedError
+from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.validate import pagerank_loops as loops
+from ooc_graph.validate.answers import PagerankAnswer, VertexIndex
+from ooc_graph.validate.tally import NO_ID, first_unknown
+from ooc_graph.validate.trees import require_lengths
+from ooc_graph.validate.wording import RULE_KNOWN, Problem, Verdict
+
+RULE_SCORE = "score from 0 to 1"
+RULE_SUM = "sum of the scores"
+RULE_CONVERGED = "change by another iteration"
+RULE_ITERATIONS = "scores of as many iterations"
+
+_SCALE = 2.0**61
+"""Units in 1. Answers are in the same, up to the rounding to float64; twice this fits int64."""
+_EPS = 2.0**-53
+_ROUNDINGS = 20
+"""Operations in float64 that the terms of an iteration take, there and here, and more."""
+
+
+@dataclass(frozen=True)
+class PagerankVerdict(Verdict):
+    """What the rules say about PageRank, which has no root: it is -1.
+
+    ``reached`` counts all vertices, and ``edges`` those of the graph. ``error_bound`` is proven, of
+    a wrong answer, too: the absolute differences from the true ranks are no more, all together.
+    It has three digits. None if the scores are such that nothing was proven.
+    """
+
+    error_bound: float | None = None
+
+    @property
+    def found(self) -> str:
+        """What an answer that holds is said to have."""
+        off = f"all scores together at most {self.error_bound:g} from the true ranks"
+        return f"{super().found}; {off}"
+
+    def raise_if_failed(self) -> None:
+        """Raise `ValidationFailedError` naming rule and culprit unless the answer holds."""
+        if not self.ok:
+            raise ValidationFailedError(f"the PageRank breaks rule '{self.rule}': {self.message}")
+
+
+class Arcs:
+    """A pass over all arcs, in which threads show a compiled loop each tuple once."""
+
+    def __init__(self, vertices: VertexIndex, look: Callable[..., None]) -> None:
+        self._vertices, self._look = vertices, look
+        self.tuples, self.unknown = 0, NO_ID
+
+    def fork(self) -> Arcs:
+        """Return one for another thread."""
+        return Arcs(self._vertices, self._look)
+
+    def block(self, edges: EdgeBlock) -> None:
+        """Show one block of tuples."""
+        source = self._vertices.positions(edges.source)
+        target = self._vertices.positions(edges.target)
+        for ids, positions in ((edges.source, source), (edges.target, target)):
+            self.unknown = min(self.unknown, first_unknown(ids, positions))
+        self._look(source, target, edges.weight)
+        self.tuples += len(edges)
+
+    def merge(self, other: Arcs) -> None:
+        """Take in what a fork saw."""
+        self.tuples += other.tuples
+        self.unknown = min(self.unknown, other.unknown)
+
+    def finish(self) -> list[Verdict]:
+        """Say nothing: what was seen is in arrays that all share."""
+        return []
+
+
+class PagerankValidator:
+    """Checks one answer in some passes over the arcs, each of which is there once.
+
+    ``show`` makes a pass. Arcs go one way if they are ``directed``, and count by their weights if
+    they are ``weighted``. Memory: `pagerank_bytes`.
+    """
+
+    def __init__(
+        self,
+        answer: PagerankAnswer,
+        show: Callable[[Arcs], object],
+        *,
+        directed: bool,
+        weighted: bool,
+    ) -> None:
+        self.answer, self._show, self._directed = answer, show, directed
+        self._weighted, self._count = weighted, answer.vertices.count
+        self._out = np.zeros(self._count)
+        self._score, self._sums = np.zeros((2, self._count), np.int64)
+        self._tuples = 0
+
+    def verdict(self) -> PagerankVerdict:
+        """Outcome of all rules."""
+        if (unfit := loops.first_unfit(self.answer.score)) >= 0:
+            return self._verdict((RULE_SCORE, self._of(unfit)))
+        arcs = Arcs(self.answer.vertices, self._add_out_weights)
+        self._show(arcs)
+        self._tuples = arcs.tuples
+        if arcs.unknown != NO_ID:
+            said = f"an edge names vertex {arcs.unknown}, the answer does not"
+            return self._verdict((RULE_KNOWN, said))
+        total = self.answer.score.sum()
+        if abs(total - 1) > self._off(self.answer.iterations + 1):
+            return self._verdict((RULE_SUM, f"the scores sum to {total}, not 1"))
+        problem = None if self.answer.tol is not None else self._iterations_problem()
+        loops.round_scores(self.answer.score, _SCALE, self._score)
+        self._step()
+        changed, most = self._apart()
+        if problem is None and self.answer.tol is not None:
+            problem = self._change_problem(self.answer.tol, changed, most)
+        return self._verdict(problem, self._bound(changed))
+
+    def _verdict(self, problem: Problem | None, bound: float | None = None) -> PagerankVerdict:
+        seen = (0, 0) if bound is None else (self._count, self._tuples)
+        return PagerankVerdict(-1, problem is None, *(problem or ("", "")), *seen, bound)
+
+    def _change_problem(self, tol: float, changed: float, most: int) -> Problem | None:
+        allowed = self.answer.alpha * self._count * tol
+        if changed <= allowed + self._off(1):
+            return None
+        return RULE_CONVERGED, (
+            f"all scores together change by {changed:.3g}, tol {tol:g} allows {allowed:.3g}; "
+            f"{self._of(most)}, and then {self._sums[most] / _SCALE}"
+        )
+
+    def _iterations_problem(self) -> Problem | None:
+        done = self.answer.iterations
+        self._score.fill(round(_SCALE / self._count))
+        for _ in range(done):
+            self._step()
+            self._score, self._sums = self._sums, self._score
+        loops.round_scores(self.answer.score, _SCALE, self._sums)
+        off, most = self._apart()
+        if off <= self._off(done + 1):
+            return None
+        right = self._score[most] / _SCALE
+        return RULE_ITERATIONS, f"{self._of(most)}, and {done} iterations give {right}"
+
+    def _of(self, position: int) -> str:
+        vertex = self.answer.vertices.id_of(position)
+        return f"vertex {vertex} has score {self.answer.score[position]}"
+
+    def _bound(self, changed: float) -> float:
+        """How far the scores are from the true ranks, at most; none that sum to 1 are over 2."""
+        rest = 1 - self.answer.alpha
+        bound = (changed + self._off(1)) / rest if rest else 2.0
+        upward = Context(prec=3, rounding=ROUND_UP)
+        return min(2.0, float(upward.create_decimal_from_float(bound)))
+
+    def _off(self, iterations: int) -> float:
+        """How much so many iterations may be off by rounding, there and here, all scores together.
+
+        An iteration rounds each arc and, twice, each vertex to a unit there and here, and passes
+        the share ``alpha`` of what was off before on. A sum of weights has a rounding for each arc
+        of its vertex, of which there is one to each other vertex at most.
+        """
+        arcs = self._tuples * (1 if self._directed else 2)
+        terms = min(arcs, self._count) if self._weighted else 0
+        each = (arcs + 2 * self._count) / _SCALE + 2 * (_ROUNDINGS + terms) * _EPS
+        rest = 1 - self.answer.alpha
+        return each * (min(iterations, 1 / rest) if rest else iterations)
+
+    def _add_out_weights(self, source: AnyArray, target: AnyArray, weight: Any) -> None:
+        weight = weight if self._weighted else None
+        if weight is not None:
+            require_lengths(weight)
+        loops.add_out_weights(source, target, weight, self._directed, self._out)
+
+    def _add_arriving(self, source: AnyArray, target: AnyArray, weight: Any) -> None:
+        weight = weight if self._weighted else None
+        state, alpha = (self._score, self._out), self.answer.alpha
+        loops.add_arriving(source, target, weight, self._directed, state, alpha, self._sums)
+
+    def _step(self) -> None:
+        """Make the sums what an iteration makes of the scores."""
+        asked = self.answer
+        self._sums.fill(0)
+        self._show(Arcs(asked.vertices, self._add_arriving))
+        spread = asked.alpha * loops.sum_without_arcs(self._score, self._out)
+        for units, chances in (
+            ((1 - asked.alpha) * _SCALE, asked.jump),
+            (spread, asked.landing),
+        ):
+            where, chance = (slice(None), 1 / self._count) if chances is None else chances
+            self._sums[where] += np.rint(units * np.asarray(chance)).astype(np.int64)
+
+    def _apart(self) -> tuple[float, int]:
+        """How far scores and sums are apart, and the position where most."""
+        most = np.zeros(1, np.int64)
+        return loops.apart(self._score, self._sums, most) / _SCALE, int(most[0])
+
+
+def pagerank_bytes(vertices: VertexIndex, _: int) -> int:
+    """Memory of a validation without the answer: sums of weights, scores, and what arrives."""
+    return 24 * vertices.count

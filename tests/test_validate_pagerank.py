@@ -1,0 +1,174 @@
+"""Stored and other PageRank against its graph: commands and calls, within limits, real graphs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import MemoryBudgetError, UsageError, ValidationFailedError
+from ooc_graph.kernels.cpu.pagerank.rank import LoadedArcs
+from ooc_graph.layout.manifest import Manifest
+from tests.command_line import Ended, call
+from tests.test_validate_command import rewrite
+
+ASKED: list[dict[str, Any]] = [
+    {"tol": 1e-12, "max_iter": 300},
+    {"weight": False, "personalization": {30: 2, 70: 1}, "dangling": {50: 1}},
+    {"iterations": 5, "personalization": {30: 1}},
+]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["undirected", "directed"])
+def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """Ids have gaps; there are loops, duplicates, and vertices without out-arcs, or any."""
+    draw = np.random.default_rng(8)
+    ends = draw.integers(1, 90, (2, 300)) * 10
+    ends[0, ends[0] % 70 == 0] = 30
+    ends = np.c_[ends, [[920], [920]]]
+    given = (*ends, draw.integers(0, 6, ends.shape[1]) / 8)
+    path = tmp_path_factory.mktemp("graph") / "g.zarr"
+    return og.build(given, path, directed=request.param, shards=2, device="cpu")
+
+
+@pytest.fixture
+def validate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def validated(*words: Any) -> Ended:
+        return call(monkeypatch, capsys, "validate", "--quiet", *words)
+
+    return validated
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+def test_right_ones_in_memory_and_stored(
+    asked: dict[str, Any], graph: og.Graph, validate: Callable[..., Ended], tmp_path: Path
+) -> None:
+    path = tmp_path / "r.zarr"
+    answer, stored = og.pagerank(graph, **asked), og.pagerank(graph, out=path, **asked)
+    assert answer.asked == og.PagerankResult.open(path).asked == stored.asked
+    (verdict,) = og.validate(graph, answer)
+    assert og.validate(graph, [path, answer]) == [verdict, verdict]
+    true = og.pagerank(graph, **{"max_iter": 999, **asked, "tol": 1e-15, "iterations": None})
+    distance = np.abs(answer.pagerank - true.pagerank).sum()
+    assert distance <= verdict.error_bound < 2
+    done = validate(graph.path, path)
+    text = f"valid: {graph.vertices} vertices reached, {verdict.edges} edges between them; all "
+    text += f"scores together at most {verdict.error_bound:g} from the true ranks"
+    assert (done.code, done.out) == (0, f"{path}: {text}\n")
+    (fact,) = json.loads(validate(graph.path, path, "--json").out)
+    assert fact["error_bound"] == verdict.error_bound
+
+
+def test_the_least_memory_is_enough(graph: og.Graph) -> None:
+    answer = og.pagerank(graph)
+    with pytest.raises(MemoryBudgetError, match="validating weighted_pagerank needs") as caught:
+        og.validate(graph, answer, memory_limit=1 << 10)
+    least = caught.value.least_bytes
+    with pytest.raises(MemoryBudgetError):
+        og.validate(graph, answer, memory_limit=least - 1)
+    assert og.validate(graph, answer, memory_limit=least)[0].ok
+
+
+def test_one_of_another_graph_with_the_same_vertices(graph: og.Graph) -> None:
+    answer = og.pagerank(graph, tol=1e-12, max_iter=300)
+    ids = answer.vertex
+    other = og.from_edges(ids, np.roll(ids, 1), np.ones(len(ids)), directed=graph.directed)
+    with pytest.raises(ValidationFailedError, match="rule 'change by another iteration'"):
+        og.validate(other, answer)
+
+
+def test_a_defect_of_the_ranking_is_noticed(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its step takes scores from other neighbours; they sum to 1 all the same."""
+    right = LoadedArcs.parts
+
+    def parts(self: LoadedArcs) -> Iterator[Any]:
+        for first, neighbors, weights in right(self):
+            yield first, neighbors[::-1].copy(), weights
+
+    monkeypatch.setattr(LoadedArcs, "parts", parts)
+    for asked in ({"tol": 1e-12, "max_iter": 300}, {"iterations": 5}):
+        answer = og.pagerank(graph, weight=False, client=False, **asked)
+        assert answer.pagerank.sum() == pytest.approx(1)
+        with pytest.raises(ValidationFailedError, match="the PageRank breaks rule"):
+            og.validate(graph, answer)
+
+
+def with_attributes(answer: Path, target: Path, **changed: Any) -> Path:
+    """Copy of a stored answer with other attributes, or without those that are None."""
+    shutil.copytree(answer, target)
+    document = json.loads((answer / "zarr.json").read_text())
+    facts = document["attributes"]["ooc_graph"] | changed
+    gone = [name for name, value in changed.items() if value is ...]
+    document["attributes"]["ooc_graph"] = {k: v for k, v in facts.items() if k not in gone}
+    content = json.dumps(document).encode()
+    rewrite(target, "zarr.json", content, size=len(content))
+    return target
+
+
+BAD: list[dict[str, Any]] = [
+    {"tol": ...},
+    {"tol": "x"},
+    {"tol": -1.0},
+    {"alpha": 2.0},
+    {"alpha": float("nan")},
+    {"iterations": 0},
+    {"weighted": 1},
+    {"personalization": 3},
+    {"personalization": [[30], [0.5]]},
+    {"personalization": [[30, 30], [0.5, 0.5]]},
+    {"personalization": [[30, 70], [1.5, -0.5]]},
+    {"dangling": [[30, "x"], [0.5, 0.5]]},
+    {"dangling": [[1 << 63], [1.0]]},
+]
+
+
+def test_what_was_asked_must_be_known(
+    graph: og.Graph, validate: Callable[..., Ended], tmp_path: Path
+) -> None:
+    answer = tmp_path / "r.zarr"
+    og.pagerank(graph, out=answer)
+    for number, changed in enumerate(BAD):
+        bad = with_attributes(answer, tmp_path / f"{number}.zarr", **changed)
+        done = validate(graph.path, bad)
+        said = f"ooc-graph: {bad}: does not say what was asked; rank again to validate\n"
+        assert (done.code, done.err) == (2, said), changed
+    unknown = with_attributes(answer, tmp_path / "u.zarr", personalization=[[31], [1.0]])
+    done = validate(graph.path, unknown)
+    assert (done.code, "names a vertex that is none" in done.err) == (2, True)
+    lied = with_attributes(answer, tmp_path / "l.zarr", alpha=0.5)
+    done = validate(graph.path, answer, lied)
+    assert (done.code, len(done.out.splitlines())) == (1, 2)
+    assert f"{lied}: breaks rule 'change by another iteration': all scores" in done.err
+
+
+def test_a_stored_score_that_was_changed(
+    graph: og.Graph, validate: Callable[..., Ended], tmp_path: Path
+) -> None:
+    """With all hashes: as a defect would write it."""
+    answer = tmp_path / "r.zarr"
+    score = og.pagerank(graph, iterations=5, out=answer).pagerank.copy()
+    score[[3, 9]] += 1e-9, -1e-9
+    chunk = answer / "pagerank/c/0"
+    data = score.tobytes() + bytes(chunk.stat().st_size - score.nbytes - 4)
+    crc = google_crc32c.value(data)
+    rewrite(answer, "pagerank/c/0", data + crc.to_bytes(4, "little"), crc32c=crc)
+    names = Manifest.load(answer).files
+    sidecar = next(name for name in names if "crc" in name and "pagerank" in name)
+    rewrite(answer, sidecar, crc.to_bytes(4, "little"))
+    done = validate(graph.path, answer)
+    assert done.code == 1
+    assert "breaks rule 'scores of as many iterations': vertex " in done.out
+
+
+def test_edges_as_read_are_no_graph(graph: og.Graph) -> None:
+    with pytest.raises(UsageError, match="PageRank counts it once"):
+        og.validate(og.pagerank(graph), (np.array([10]), np.array([20])))
