@@ -115,6 +115,12 @@ def _fetch(arcs: Any, rows: Any, index: int, end: int) -> None:
 
 
 @small_part
+def side_of(sides: Any, side: int) -> Any:
+    """One of both sides: what is done with it is compiled once."""
+    return sides[0] if side == 0 else sides[1]
+
+
+@small_part
 def fetch_rows(sides: Any, rows: Any, index: int, end: int) -> None:
     """Fetch what rows after ``rows[index]`` need: rows that do not follow each other come late."""
     _fetch(sides[0], rows, index, end)

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import drop, has
+from ooc_graph.bits import count_bits
+from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, drop, has
 from ooc_graph.kernels.common.compiled import small_part, subroutine
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, barrier
-from ooc_graph.kernels.cpu.csr.arcs import fetch_rows
+from ooc_graph.kernels.cpu.csr.arcs import fetch_rows, side_of
 from ooc_graph.kernels.cpu.csr.lookout import BLOCK, list_unseen
 from ooc_graph.types import AnyArray
 
@@ -36,60 +37,76 @@ class Answers(NamedTuple):
     steps: AnyArray
 
 
+LAST, FOUND, KEPT = range(3)
+"""Columns of a thread's counts; from `KEPT` on one for each thread."""
+UNSEEN, ALIVE, LISTED, IN_LEVEL, OWN = range(5)
+"""Bitmaps of scratch: what was not found before the level, rows that may lead to any of it, those
+of them that have lists, rows of a level; from `OWN` on, what each thread has not found either."""
+
+
 class Scratch(NamedTuple):
     """What threads write in a level.
 
-    ``unseen`` uint64 (1 + threads, words) are bitmaps: what was not found before this level, and by
-    each thread in it. ``vertices`` and ``above`` int32 (threads, room) list what it finds, and
-    ``counts`` int64 (threads,) says how many; ``ends`` int64 (threads,) bounds parts of the level.
-    ``block`` int64 (1 + threads, `BLOCK` + 1) are arcs that lead there, and what is to be joined.
+    ``bitmaps`` uint64 (`OWN` + threads, words). ``found`` int32 (2, threads, vertices + 1) lists
+    what a thread finds, as ``order`` and ``above`` do; the first one writes to these. ``counts``
+    int64 (threads, 2 + threads) are the end of a thread's part of the level, how many it has found,
+    and how many are left of every thread's part of these. ``block`` int64 (2, threads, `BLOCK` + 1)
+    are rows to look at, and arcs; ``runs`` int64 (threads, rows, 2) rows to look at together.
 
-    Of a wide level ``level`` uint64 (words,) is the bitmap, and then that of rows that have found
-    anything; ``kept`` int32 (threads, rows) are rows of a part of it. ``first`` and ``by`` int64
-    (words,) say which thread has the lists of a word's rows, and the number of the first one.
-    ``above`` then says where each list begins.
+    Rows that were looked at ahead have lists: ``first`` int64 (words,) is the number of a word's
+    first list, and ``starts`` int64 says where each begins in ``targets``, int32. Threads have even
+    parts of both.
     """
 
-    unseen: AnyArray
-    vertices: AnyArray
-    above: AnyArray
+    bitmaps: AnyArray
+    found: AnyArray
     counts: AnyArray
-    ends: AnyArray
     block: AnyArray
-    level: AnyArray
-    kept: AnyArray
+    runs: AnyArray
     first: AnyArray
-    by: AnyArray
+    starts: AnyArray
+    targets: AnyArray
 
 
 @small_part
-def _list_new(arcs: Any, row: int, unseen: Any, lists: Any, count: int) -> int:
-    """Append what a row leads to and is not in the bitmap yet; the new length."""
-    vertices, above, block = lists
-    end = arcs.offsets[row + 1]
-    for first in range(arcs.offsets[row], end, BLOCK):
-        for index in range(
-            list_unseen(arcs.targets, first, min(first + BLOCK, end), unseen, block)
-        ):
-            vertex = arcs.targets[block[index]]
-            if has(unseen, vertex):
-                drop(unseen, vertex)
-                vertices[count], above[count] = vertex, row
-                count += 1
-    return count
+def _append(vertex: int, row: int, unseen: Any, lists: tuple[Any, Any], count: int) -> int:
+    """Append what a row leads to to both lists if it is in the bitmap; the new length."""
+    # Without a branch: the lists have room for one more than all.
+    lists[0][count], lists[1][count] = vertex, row
+    is_new = np.int64(has(unseen, vertex))
+    drop(unseen, vertex)
+    return count + is_new  # type: ignore[return-value]
 
 
 @subroutine
 def list_level(
-    sides: Any, order: Any, begin: int, end: int, unseen: Any, lists: Any, count: int
+    sides: Any, scratch: Any, thread: int, part: Any, unseen: Any, lists: Any, count: int
 ) -> int:
-    """Append what is new to ``order[begin:end]`` to both lists; the new length."""
-    for index in range(begin, end):
-        fetch_rows(sides, order, index, end)
-        row = np.int64(order[index])
-        count = _list_new(sides[0], row, unseen, lists, count)
-        if len(sides[1].targets):
-            count = _list_new(sides[1], row, unseen, lists, count)
+    """Append what is new to a ``part`` of the order, a slice, to both lists; the new length."""
+    (order, begin, end), rows, block = part, scratch.block[0, thread], scratch.block[1, thread]
+    for start in range(begin, end, BLOCK):
+        alive = np.int64(0)
+        for index in range(start, min(start + BLOCK, end)):
+            rows[alive] = order[index]
+            alive += np.int64(has(scratch.bitmaps[ALIVE], rows[alive]))
+        for index in range(alive):
+            row = rows[index]
+            word, bit = np.uint64(row) >> SIX, ONE << (np.uint64(row) & LOW)
+            listed = scratch.bitmaps[LISTED, word]
+            if listed & bit:
+                at = scratch.first[word] + count_bits(listed & (bit - ONE))
+                for arc in range(scratch.starts[at], scratch.starts[at + 1]):
+                    target = np.int64(scratch.targets[arc])
+                    count = _append(target, row, unseen, lists, count)
+                continue
+            fetch_rows(sides, rows, index, alive)
+            for side in range(2 if len(sides[1].targets) else 1):
+                arcs = side_of(sides, side)
+                for first in range(arcs.offsets[row], arcs.offsets[row + 1], BLOCK):
+                    last = min(first + BLOCK, arcs.offsets[row + 1])
+                    for one in range(list_unseen(arcs.targets, first, last, unseen, block)):
+                        target = np.int64(arcs.targets[block[one]])
+                        count = _append(target, row, unseen, lists, count)
     return count
 
 
@@ -101,33 +118,57 @@ def list_part(
 
     False when cancelled.
     """
-    order, block, mine = answers.order, scratch.block[thread], scratch.unseen[1 + thread]
-    for word in range(len(mine)):
-        mine[word] = scratch.unseen[0, word]
+    own, last = scratch.bitmaps[OWN + thread], scratch.counts[thread, LAST]
+    for word in range(len(own)):
+        own[word] = scratch.bitmaps[UNSEEN, word]
     if thread == 0:
-        first, begin, lists = control[BEGIN], control[END], (order, answers.above, block)
+        first, begin, lists = control[BEGIN], control[END], (answers.order, answers.above)
     else:
-        first, begin = scratch.ends[thread - 1], np.int64(0)
-        lists = scratch.vertices[thread], scratch.above[thread], block
-    last = scratch.ends[thread]
-    scratch.counts[thread] = list_level(sides, order, first, last, mine, lists, begin)
+        first, begin = scratch.counts[thread - 1, LAST], np.int64(0)
+        lists = scratch.found[0, thread], scratch.found[1, thread]
+    part = answers.order, first, last
+    scratch.counts[thread, FOUND] = list_level(sides, scratch, thread, part, own, lists, begin)
     return bool(barrier(control, threads))
 
 
 @subroutine
-def join_parts(answers: Any, scratch: Any) -> Any:
-    """Append the other threads' lists, less what an earlier one has; the new length."""
-    unseen, found = scratch.unseen[0], scratch.counts[0]
-    for word in range(len(unseen)):
-        unseen[word] = scratch.unseen[1, word]
-    for one in range(1, len(scratch.counts)):
-        for index in range(scratch.counts[one]):
-            vertex = scratch.vertices[one, index]
-            if has(unseen, vertex):
-                drop(unseen, vertex)
-                answers.order[found], answers.above[found] = vertex, scratch.above[one, index]
-                found += 1
-    return found
+def join_parts(thread: int, threads: int, control: Any, answers: Any, scratch: Any) -> Any:
+    """Append the other threads' lists, less what an earlier one has; the new length.
+
+    Makes the next level's bitmap. Each thread does a part of each list. -1 when cancelled.
+    """
+    bitmaps, counts, nothing = scratch.bitmaps, scratch.counts, np.int64(0)
+    for one in range(1, threads):
+        vertices, above = scratch.found[0, one], scratch.found[1, one]
+        first, last = part_of(nothing, counts[one, FOUND], thread, threads)
+        kept = first
+        for index in range(first, last):
+            vertex, is_new = np.int64(vertices[index]), np.int64(1)
+            vertices[kept], above[kept] = vertex, above[index]
+            for earlier in range(OWN, OWN + one):
+                is_new &= np.int64(has(bitmaps[earlier], vertex))
+            kept += is_new
+        counts[one, KEPT + thread] = kept - first
+    if not barrier(control, threads):
+        return -1
+    length = counts[0, FOUND]
+    for one in range(1, threads):
+        for piece in range(threads):
+            kept = counts[one, KEPT + piece]
+            if piece == thread:
+                first, _ = part_of(nothing, counts[one, FOUND], thread, threads)
+                for index in range(kept):
+                    answers.order[length + index] = scratch.found[0, one, first + index]
+                    answers.above[length + index] = scratch.found[1, one, first + index]
+            length += kept
+    first, last = part_of(nothing, bitmaps.shape[1], thread, threads)
+    for word in range(first, last):
+        left = bitmaps[OWN, word]
+        for one in range(OWN + 1, OWN + threads):
+            left &= bitmaps[one, word]
+        bitmaps[IN_LEVEL, word] = bitmaps[UNSEEN, word] & ~left
+        bitmaps[UNSEEN, word] = left
+    return length if barrier(control, threads) else -1
 
 
 @subroutine

@@ -11,20 +11,36 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX
 from ooc_graph.kernels.common.compiled import small_part
+from ooc_graph.prefetch import prefetch
 
 BLOCK = 4096
 """Arcs that are looked at before those that were found are."""
+LINE_ARCS = 16
+"""Targets in a cache line."""
+NEAR_ARCS = 256
+"""Arcs ahead that are fetched: the processor itself keeps too few lines on their way."""
+
+
+@small_part
+def _list_one(targets: Any, arc: Any, unseen: Any, found: Any, count: Any) -> Any:
+    vertex = np.uint64(targets[arc])
+    found[count] = arc
+    return count + ((unseen[vertex >> SIX] >> (vertex & LOW)) & ONE)
 
 
 @small_part
 def list_unseen(targets: Any, begin: int, end: int, unseen: Any, found: Any) -> int:
     """List which arcs lead to a set bit; how many. ``found`` has room for one more than all."""
     # Unsigned: numba would ask of every index whether it is below 0.
-    count = np.uint64(0)
-    for arc in range(np.uint64(begin), np.uint64(end)):
-        vertex = np.uint64(targets[arc])
-        found[count] = arc
-        count += (unseen[vertex >> SIX] >> (vertex & LOW)) & ONE
+    count, arc, stop, step = np.uint64(0), np.uint64(begin), np.uint64(end), np.uint64(LINE_ARCS)
+    while arc + step <= stop:
+        prefetch(targets, min(arc + np.uint64(NEAR_ARCS), stop - ONE))
+        for one in range(LINE_ARCS):
+            count = _list_one(targets, arc + np.uint64(one), unseen, found, count)
+        arc += step
+    while arc < stop:
+        count = _list_one(targets, arc, unseen, found, count)
+        arc += ONE
     return np.int64(count)  # type: ignore[return-value]
 
 

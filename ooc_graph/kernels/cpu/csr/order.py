@@ -1,7 +1,7 @@
 """Breadth-first order of a sparse matrix, with the predecessors that a queue would give.
 
 Narrow levels are searched by one thread; `ooc_graph.kernels.cpu.csr.levels` are the others, and
-`ooc_graph.kernels.cpu.csr.wide` those of many vertices.
+`ooc_graph.kernels.cpu.csr.wide` looks ahead in those of many vertices.
 """
 
 from __future__ import annotations
@@ -10,16 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.bits import count_bits
 from ooc_graph.kernels.common.bitmap import WORD_BITS, drop, mark_only, words_for
 from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.team import Team, barrier, new_control
 from ooc_graph.kernels.cpu.csr.arcs import Arcs, share_rows
 from ooc_graph.kernels.cpu.csr.levels import (
+    ALIVE,
     BEGIN,
     END,
+    IN_LEVEL,
     IS_WIDE,
+    KEPT,
+    LAST,
     LEVEL,
+    LISTED,
+    OWN,
     ROW,
+    UNSEEN,
     Answers,
     Scratch,
     join_parts,
@@ -28,15 +36,16 @@ from ooc_graph.kernels.cpu.csr.levels import (
     part_of,
 )
 from ooc_graph.kernels.cpu.csr.lookout import BLOCK
-from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS, join_in_order, list_in_memory_order
+from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS, look_ahead
 from ooc_graph.types import AnyArray
 
 NONE = -9999
 """Predecessor of what has none."""
-FEW_ROWS = 512
-"""Levels of fewer vertices are searched by one thread."""
+FEW_ROWS, FEW_SHARE = 512, 256
+"""Levels of fewer vertices are searched by one thread, or of fewer than one in so many: threads
+copy bitmaps of all."""
 WIDE_SHARE = 16
-"""A level with at least one in this many vertices is scanned in the order of memory."""
+"""A level with at least one in this many vertices is looked at in the order of memory."""
 
 
 @subroutine
@@ -49,45 +58,68 @@ def _write(answers: Any, begin: int, end: int, level: int) -> None:
             answers.steps[vertex] = level
 
 
+@subroutine
+def _search_narrow(sides: Any, answers: Any, scratch: Any, found: tuple[int, int, int]) -> Any:
+    """Search up to a level of many vertices: where it begins and ends, and its number."""
+    (begin, end, level), order = found, answers.order
+    first, few = varying(0), max(FEW_ROWS, len(answers.predecessor) // FEW_SHARE)
+    while begin < end and end - begin < few:
+        _write(answers, begin, end, level)
+        part, lists = (order, begin, end), (order, answers.above)
+        length = list_level(sides, scratch, first, part, scratch.bitmaps[UNSEEN], lists, end)
+        begin, end, level = end, length, level + 1
+    return begin, end, level
+
+
+@subroutine
+def _plan(control: Any, sides: Any, answers: Any, scratch: Any) -> None:
+    """Say whether a level is wide, and bound the threads' parts of it."""
+    begin, end, unlooked, threads = control[BEGIN], control[END], varying(0), len(scratch.counts)
+    level, alive, listed = (
+        scratch.bitmaps[IN_LEVEL],
+        scratch.bitmaps[ALIVE],
+        scratch.bitmaps[LISTED],
+    )
+    for word in range(len(level)):
+        unlooked += count_bits(level[word] & alive[word] & ~listed[word])
+    control[IS_WIDE], control[ROW] = unlooked * WIDE_SHARE >= len(answers.predecessor), 0
+    if unlooked == end - begin and not control[IS_WIDE]:
+        share_rows(sides, answers.order, begin, end, scratch.counts[:, LAST])
+    else:
+        for part in range(threads):
+            scratch.counts[part, LAST] = part_of(begin, end, part, threads)[1]
+
+
 @kernel
 def _search(
     thread: int, threads: int, control: Any, sides: Any, answers: Any, scratch: Any
 ) -> None:
     """Search from ``order[0]``; when all return, ``control[END]`` says how many were found."""
-    unseen, order, level = scratch.unseen[0], answers.order, varying(0)
-    begin, end = 0, 1
+    begin, end, level = varying(0), varying(1), varying(0)
     if thread == 0:
-        drop(unseen, order[0])
+        drop(scratch.bitmaps[UNSEEN], np.int64(answers.order[0]))
     while True:
         if thread == 0:
-            while begin < end and end - begin < FEW_ROWS:
-                _write(answers, begin, end, level)
-                lists = order, answers.above, scratch.block[0]
-                found = list_level(sides, order, begin, end, unseen, lists, end)
-                begin, end, level = end, found, level + 1
+            before = begin
+            begin, end, level = _search_narrow(sides, answers, scratch, (begin, end, level))
+            if begin != before:
+                mark_only(scratch.bitmaps[IN_LEVEL], answers.order[begin:end])
             control[BEGIN], control[END], control[LEVEL] = begin, end, level
-            control[IS_WIDE], control[ROW] = (end - begin) * WIDE_SHARE >= len(order), 0
-            if control[IS_WIDE]:
-                mark_only(scratch.level, order[begin:end])
-            else:
-                share_rows(sides, order, begin, end, scratch.ends)
+            _plan(control, sides, answers, scratch)
         if not barrier(control, threads):
             return
-        if control[BEGIN] == control[END]:
+        begin, end, level = control[BEGIN], control[END], control[LEVEL]
+        if begin == end:
             return
-        first, last = part_of(control[BEGIN], control[END], thread, threads)
-        _write(answers, first, last, control[LEVEL])
-        if control[IS_WIDE]:
-            if not list_in_memory_order(thread, threads, control, sides, scratch):
-                return
-        elif not list_part(thread, threads, control, sides, answers, scratch):
+        first, last = part_of(begin, end, thread, threads)
+        _write(answers, first, last, level)
+        if control[IS_WIDE] and not look_ahead(thread, threads, control, sides, scratch):
             return
-        if thread == 0:
-            if control[IS_WIDE]:
-                begin, end = end, join_in_order(sides, answers, scratch, begin, end)
-            else:
-                begin, end = end, join_parts(answers, scratch)
-            level += 1
+        if not list_part(thread, threads, control, sides, answers, scratch):
+            return
+        begin, end, level = end, join_parts(thread, threads, control, answers, scratch), level + 1
+        if end < 0:
+            return
 
 
 def breadth_first(
@@ -98,25 +130,25 @@ def breadth_first(
     ``steps`` float64 (vertices,) receives the number of arcs from ``start`` to what is reached.
     """
     vertices, threads = len(sides[0].offsets) - 1, team.threads
-    words = words_for(vertices)
-    order, above = np.empty((2, vertices), np.int32)
+    words, chunk = words_for(vertices), CHUNK_WORDS * WORD_BITS
+    order, above = np.empty((2, vertices + 1), np.int32)
     predecessor = np.full(vertices, NONE, np.int32)
     order[0], above[0] = start, NONE
     answers = Answers(order, above, predecessor, np.empty(0) if steps is None else steps)
-    # Lists of wide levels end with those of a whole word.
-    room = vertices + sum(int(np.diff(side.offsets[::WORD_BITS]).max(initial=0)) for side in sides)
-    vertices_found, above_found = np.empty((2, threads, room + 1), np.int32)
-    counts, ends = np.zeros((2, threads), np.int64)
+    # Rows of a chunk are looked at as long as all that they lead to has room.
+    ends = np.append(np.arange(0, vertices, chunk), vertices)
+    room = vertices + sum(int(np.diff(side.offsets[ends]).max()) for side in sides)
+    bitmaps = np.full((OWN + threads, words), ~np.uint64(0))
+    bitmaps[LISTED] = 0
     scratch = Scratch(
-        np.full((1 + threads, words), ~np.uint64(0)),
-        vertices_found,
-        above_found,
-        counts,
-        ends,
-        np.empty((threads + 1, BLOCK + 1), np.int64),
-        np.empty(words, np.uint64),
-        np.empty((threads, CHUNK_WORDS * WORD_BITS), np.int32),
-        *np.empty((2, words), np.int64),
+        bitmaps,
+        np.empty((2, threads, vertices + 1), np.int32),
+        np.empty((threads, KEPT + threads), np.int64),
+        np.empty((2, threads, BLOCK + 1), np.int64),
+        np.empty((threads, chunk, 2), np.int64),
+        np.empty(words, np.int64),
+        np.empty(threads * (vertices + 1), np.int64),
+        np.empty(threads * room, np.int32),
     )
     control = new_control()
     team.launch(_search, control, sides, answers, scratch)
