@@ -54,6 +54,7 @@ from ooc_graph.search.steps import of_all_rows
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
 from ooc_graph.strategies.cpu.owned import Owned
+from ooc_graph.strategies.cpu.owned_on_disk import OwnedOnDisk
 from ooc_graph.strategies.owned_lists import MOST_LISTED, messages_bytes
 from ooc_graph.strategies.ranks import OfRanks, Ranks
 
@@ -119,7 +120,9 @@ def task_of(
     graph: og.Graph, kernel: str, root: int, budget_bytes: int, *, owned: bool = False
 ) -> SearchTask:
     """A search by ranks that have their rows in memory, or heads of them within a budget."""
-    inner: OfRanks = Owned() if owned else OnDisk() if budget_bytes else InMemory()
+    inner: OfRanks = OnDisk() if budget_bytes else InMemory()
+    if owned:
+        inner = OwnedOnDisk() if budget_bytes else Owned()
     strategy = Ranks(inner)
     messages = messages_bytes(graph, graph.shards, MOST_LISTED) if owned else 0
     reserved = Reservation(strategy.name, budget_bytes, messages_bytes=messages)

@@ -24,12 +24,15 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.types import Dealing, Rows, Shard
 
 NEAR_FAR, RANKS, OWNED_RANKS = "near-far", "ranks", "owned-ranks"
-TIERS, TIER_RANKS = "tiers", "tier-ranks"
+TIERS, TIER_RANKS, OWNED_TIER_RANKS = "tiers", "tier-ranks", "owned-tier-ranks"
 STREAMS = "streams"
 
 _BY_STEPS = (PAGERANK, WEIGHTED_PAGERANK)
 """Kernels that ranks alone have: one has the whole graph."""
 _COMPILED = ("bfs", "sssp", "components", APSP, MULTI_SOURCE_BFS, *_BY_STEPS)
+
+_OF_STORES = TIERS, TIER_RANKS, OWNED_TIER_RANKS, STREAMS
+_OF_RANKS = RANKS, OWNED_RANKS, TIER_RANKS, OWNED_TIER_RANKS
 
 _done: set[Part] = set()
 
@@ -44,7 +47,7 @@ def warm(kernel: str, graph: Graph, device: Any, *, variant: str = "") -> None:
         worker = process.dask_worker()
         watched = worker is not None and worker.memory_manager.memory_limit
         # The compiler takes more memory than may be left.
-        if variant in (TIERS, TIER_RANKS, STREAMS) or watched:
+        if variant in _OF_STORES or watched:
             compile_ahead([part], least=1)
         with turn(part):
             warm_part(part, device)
@@ -53,7 +56,7 @@ def warm(kernel: str, graph: Graph, device: Any, *, variant: str = "") -> None:
 
 def warm_part(part: Part, device: Any) -> None:
     """Run the search on two vertices that are neighbours of each other."""
-    if part.variant in (RANKS, OWNED_RANKS, TIER_RANKS) or part.job in _BY_STEPS:
+    if part.variant in _OF_RANKS or part.job in _BY_STEPS:
         _search_by_rank(part, device)
         return
     if part.variant == TIERS:
@@ -84,12 +87,13 @@ def _search_by_rank(part: Part, device: Any) -> None:
     run_in_process({0: algorithm(rank, *((0,) if is_rooted else ()), shared)}, shared)
     if part.variant == RANKS and part.job == "bfs":
         rank.rehearse()
-    if part.variant not in (RANKS, OWNED_RANKS, TIER_RANKS):
+    if part.variant not in _OF_RANKS:
         return  # one rank, which sends nothing
     codec.rehearse()
     routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
     # Steps that so small a graph does not take.
-    if part.variant == OWNED_RANKS or (part.variant == RANKS and part.job == "sssp"):
+    is_owner = part.variant in (OWNED_RANKS, OWNED_TIER_RANKS)
+    if is_owner or (part.variant == RANKS and part.job == "sssp"):
         rank.rehearse(shared)
     if part.variant == TIER_RANKS and part.job == "sssp":
         rank.push_within(shared, shared.unreached)
@@ -98,7 +102,7 @@ def _search_by_rank(part: Part, device: Any) -> None:
 
 def _rank_of(part: Part, device: Any) -> tuple[Any, Any, Any]:
     """The rank, what ranks share, and their algorithm."""
-    from ooc_graph.shards.tiny_tiers import ring_rank  # noqa: PLC0415
+    from ooc_graph.shards.tiny_tiers import ring_owner, ring_rank  # noqa: PLC0415
     from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415
     from ooc_graph.traverse.components import components  # noqa: PLC0415
     from ooc_graph.traverse.pagerank import warming  # noqa: PLC0415
@@ -109,19 +113,19 @@ def _rank_of(part: Part, device: Any) -> tuple[Any, Any, Any]:
     if part.job in _BY_STEPS:
         steps = getattr(device, f"{part.job}_rank")(pair)
         return steps, device.pagerank_shared(2), warming
+    types = np.dtype(part.ids), part.weights
+    distances = distances_of(np.dtype(part.weights or np.float32))
+    if part.variant in (OWNED_RANKS, OWNED_TIER_RANKS):
+        owner = partial(sssp_owned, most_listed=1)
+        if part.variant == OWNED_TIER_RANKS:
+            return *ring_owner(*types, device), owner
+        return device.owned_sssp_rank(pair), device.owned_sssp_shared(2, 1, distances), owner
     algorithm: Any = {"bfs": bfs, "sssp": sssp, "components": components}[part.job]
     if part.variant == TIER_RANKS:
-        types = np.dtype(part.ids), part.weights
         return *ring_rank(part.job, part.directed, *types, device), algorithm
-    if part.job == "bfs":
-        return device.bfs_rank(pair), device.bfs_shared(2, 1), algorithm
-    if part.job == "components":
-        return device.components_rank(pair), device.components_shared(2), algorithm
-    distances = distances_of(np.dtype(part.weights or np.float32))
-    if part.variant == OWNED_RANKS:
-        shared = device.owned_sssp_shared(2, 1, distances)
-        return device.owned_sssp_rank(pair), shared, partial(sssp_owned, most_listed=1)
-    return device.sssp_rank(pair), device.sssp_shared(2, distances), algorithm
+    shared: dict[str, tuple[Any, ...]] = {"bfs": (2, 1), "sssp": (2, distances), "components": (2,)}
+    made = getattr(device, f"{part.job}_shared")(*shared[part.job])
+    return getattr(device, f"{part.job}_rank")(pair), made, algorithm
 
 
 def pair_of(part: Part) -> Shard:

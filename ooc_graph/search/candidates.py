@@ -7,7 +7,8 @@ memory: ranks that have their rows on the devices, then ranks that have them in 
 on the CPU are tried if no worker has room for all rows. On both devices one process that leaves
 arcs in the store comes next. SSSP ranks that have the distances of their own rows alone are slower
 than that: they are tried if no worker has room for the state of all vertices, or if ranks are asked
-for. Ranks that leave arcs in the store come last. Of PageRank, which needs all arcs in each pass,
+for. Ranks that leave arcs in the store come last, those that own their distances behind the others.
+Of PageRank, which needs all arcs in each pass,
 other strategies leave them there. Many sources share each look at an arc in batches. On a CUDA
 device they are searched one by one if there is no room for that.
 
@@ -57,6 +58,10 @@ def _on_cpu() -> Iterator[Strategy]:
 
     yield Ranks(Owned())
     yield Ranks(OnDisk())
+
+    from ooc_graph.strategies.cpu.owned_on_disk import OwnedOnDisk
+
+    yield Ranks(OwnedOnDisk())
 
     from ooc_graph.strategies.cpu.streamed import OnStream
 

@@ -7,7 +7,7 @@ there are more workers, but for SSSP's own rows; heads are divided among the wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -29,6 +29,11 @@ ROUTED_COPIES, ROUTED_ORDER_BYTES = 4, 20
 what ordering takes."""
 SHARED_COPIES = 3
 """Copies of an entry that is sent to everyone: listed, as it arrives, and put together."""
+
+ANSWER_COPIES = 3
+"""Copies of an answer that a rank has at once: of the search, to keep, and as it is sent."""
+SETTLED_BYTES = 1
+"""Memory of a vertex of the whole graph: bitmaps of what is settled, told and as they arrive."""
 
 EVERYONES = "everyone's state, messages"
 
@@ -58,6 +63,22 @@ def facts_of_ranks(
     column_bytes = own.id_bytes + own.distance_bytes
     answer = (graph.rows + max(rows)) * column_bytes + facts.table_bytes
     return replace(own, others=((EVERYONES, max(shared + messages, answer)),))
+
+
+def facts_of_owners(
+    graph: Graph, shards: Sequence[int], lengths: LengthsByShard, messages: int
+) -> Facts:
+    """As `facts_of_ranks`, of SSSP ranks that have the distances of their own rows alone.
+
+    They push along out-arcs, and have ``messages`` bytes of lists and messages, or of the answer.
+    """
+    facts = facts_about(graph, "sssp", tuple(lengths[shard][0] for shard in shards))
+    own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in shards)
+    # Another id, two distances and two lists a row; where it goes on; copies of the answer.
+    each = facts.id_bytes + 2 * facts.distance_bytes + 8 + facts.offset_bytes
+    each += ANSWER_COPIES * (facts.id_bytes + facts.distance_bytes)
+    others = (EVERYONES, own * each + graph.rows * SETTLED_BYTES + messages)
+    return replace(facts, rows=own, shards=len(shards), table_bytes=0, others=(others,))
 
 
 def _shared_bytes(own: Facts, rows: int) -> int:
@@ -96,11 +117,7 @@ def load_rank(
 
     The plan is of all ranks of the worker; sizes are ``window`` and ``look`` of `TierRows`.
     """
-    _, order = require_stored(graph, kernel)
     dealing = Dealing(graph.rows, graph.shards, shard)
-
-    def load(name: str, undo: ExitStack) -> Tiered:
-        return load_side(graph, name, order, plan, undo, shard=shard, **sizes)
 
     def bind(out: Tiered, into: Tiered) -> Any:
         lengths = out.rows.heads.lengths
@@ -110,4 +127,33 @@ def load_rank(
         known = known_weights(graph, out.rows, out.heaviest)
         return device.tier_sssp_rank(dealing, out.rows, into.rows, known, listed)
 
-    return TierSearch(*bind_sides(graph.sides, load, bind), plan)
+    return _loaded(graph, kernel, shard, plan, graph.sides, bind, sizes)
+
+
+def load_owner(graph: Graph, shard: int, plan: Plan, device: CpuDevice, **sizes: int) -> TierSearch:
+    """As `load_rank`, an SSSP rank that has the distances of its own rows alone."""
+    dealing = Dealing(graph.rows, graph.shards, shard)
+
+    def bind(out: Tiered, _: Tiered) -> Any:
+        known = known_weights(graph, out.rows, out.heaviest)
+        given = dealing, out.rows, known
+        return device.store_owned_sssp_rank(*given, directed=graph.directed)
+
+    return _loaded(graph, "sssp", shard, plan, graph.sides[:1], bind, sizes)
+
+
+def _loaded(
+    graph: Graph,
+    kernel: str,
+    shard: int,
+    plan: Plan,
+    sides: Sequence[str],
+    bind: Callable[[Tiered, Tiered], Any],
+    sizes: dict[str, int],
+) -> TierSearch:
+    _, order = require_stored(graph, kernel)
+
+    def load(name: str, undo: ExitStack) -> Tiered:
+        return load_side(graph, name, order, plan, undo, shard=shard, **sizes)
+
+    return TierSearch(*bind_sides(sides, load, bind), plan)

@@ -90,6 +90,16 @@ def ring_rank(
     return rank, device.sssp_shared(ring, distance_dtype(rows.weights))
 
 
+def ring_owner(ids: np.dtype[Any], weights: str | None, device: CpuDevice) -> tuple[Any, Any]:
+    """As `ring_rank`, a rank that has the distances of its own rows alone."""
+    rows, ring = _ring_rows("sssp", ids, weights), _RING["sssp"]
+    assert rows.weights is not None
+    known = Known(Survey(1, 1, 1, 1, 1.0), rows.weights.max())
+    out = bind_rows(rows, HeadRule(1))
+    rank = device.store_owned_sssp_rank(Dealing(ring), out, known, directed=False)
+    return rank, device.owned_sssp_shared(ring, 1, distance_dtype(rows.weights))
+
+
 def _ring_rows(kernel: str, ids: np.dtype[Any], weights: str | None) -> Rows:
     ring = _RING[kernel]
     neighbors = (np.arange(ring)[:, None] + _STEPS) % ring

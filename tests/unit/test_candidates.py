@@ -20,6 +20,7 @@ ORDER = (
     "cpu/disk",
     "cpu/owned, ranks",
     "cpu/disk, ranks",
+    "cpu/owned disk, ranks",
     "cpu/stream",
     "cpu/stream, ranks",
 )

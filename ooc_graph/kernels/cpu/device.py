@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ooc_graph.kernels.cpu.store.bfs import TierBfsSearch
     from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
     from ooc_graph.kernels.cpu.store.johnson import TierJohnson
+    from ooc_graph.kernels.cpu.store.sssp_owned import StoreOwnedSsspRank
     from ooc_graph.kernels.cpu.store.sssp_rank import StoreSsspRank
     from ooc_graph.kernels.cpu.store.sssp_search import TierSsspSearch
 
@@ -145,6 +146,14 @@ class CpuDevice:
         known = Known(survey(out, shard.tuples), out.weights.max(initial=0))
         directed = shard.directed
         return CpuOwnedSsspRank(shard.dealing, out, known, directed=directed)
+
+    def store_owned_sssp_rank(
+        self, dealing: Dealing, out: TierRows, known: Known, *, directed: bool
+    ) -> StoreOwnedSsspRank:
+        """As `owned_sssp_rank`, with only the heads of rows in memory."""
+        from ooc_graph.kernels.cpu.store.sssp_owned import StoreOwnedSsspRank
+
+        return StoreOwnedSsspRank(dealing, out, known, directed=directed)
 
     def owned_sssp_shared(self, vertices: int, shards: int, dtype: np.dtype[Any]) -> SharedSettled:
         """Which vertices are settled, one of it in a process and search; distances' ``dtype``."""

@@ -14,6 +14,7 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import MEMORY
 from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import OWNED_RANKS, warm
+from ooc_graph.shards.tier_ranks import ANSWER_COPIES, SETTLED_BYTES
 from ooc_graph.strategies.owned_lists import (
     LEAST_LISTED,
     MOST_LISTED,
@@ -24,11 +25,6 @@ from ooc_graph.strategies.owned_lists import (
 )
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
 from ooc_graph.types import Dealing
-
-ANSWER_COPIES = 3
-"""Copies of an answer: of the search, to keep, and as it is sent."""
-EVERYONES_BYTES = 1
-"""Memory of a vertex of the whole graph: bitmaps of what is settled, told and as they arrive."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ def state_bytes(job: Job) -> int:
     graph = job.graph
     each = own_row_bytes(*sizes_of(graph))
     own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in range(busiest(job)))
-    return own * each + graph.rows * EVERYONES_BYTES
+    return own * each + graph.rows * SETTLED_BYTES
 
 
 def ranks_of(job: Job) -> int:

@@ -10,9 +10,10 @@ from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import BaseSsspRank
 from ooc_graph.kernels.common.sssp.owned import Candidates, Pushed, SharedSettled
 from ooc_graph.kernels.common.sssp.rows import Known, LightRows
+from ooc_graph.kernels.cpu.sssp import owned_looks as looks
 from ooc_graph.kernels.cpu.sssp import owned_plateaus as plateaus
 from ooc_graph.kernels.cpu.sssp import owned_steps as steps
-from ooc_graph.kernels.cpu.sssp.owned_lists import EMPTY, Listed, Own, new_listed
+from ooc_graph.kernels.cpu.sssp.owned_lists import EMPTY, Listed, Own, new_listed, new_tails
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.types import AnyArray, Dealing, owner_of
 
@@ -40,6 +41,8 @@ class CpuOwnedSsspRank(BaseSsspRank):
         self._wave = new_wave(np.empty(rows, ids), distances, 0, longest)
         near, dealt = np.empty(rows, distances), dealt_of(dealing)
         self._own = Own(self._wave, np.empty(rows, ids), near, dealt)
+        # There are none: all arcs are in memory.
+        self._tails = new_tails(out.offsets[:0], distances)
         self._kind, self._bits = distances.type, np.dtype(f"u{distances.itemsize}")
         self._listed: Listed | None = None
 
@@ -66,14 +69,29 @@ class CpuOwnedSsspRank(BaseSsspRank):
         if bound != self._bound:
             assert not self._queued
             self._bound, self._head = self._kind(bound), 0
-            self._queued, self._pending, self._smallest = steps.raise_bound(
-                self._out, self._wave, self._pending, self._bound
-            )
+            self._take_pending()
+        count, examined, again = self._push_queue(shared, 0)
+        return Pushed(self._sent(count), self._still_to_go(), examined, again, self._smallest)
+
+    def _still_to_go(self) -> int:
+        """Rows that are left to be pushed, or to offer themselves."""
+        return int(self._queued)
+
+    def _take_pending(self) -> None:
+        """Queue the rows that a new bound has go on."""
+        self._queued, self._pending, self._smallest = steps.raise_bound(
+            self._out, self._wave, self._pending, self._bound
+        )
+
+    def _push_queue(self, shared: SharedSettled, listed: int) -> tuple[int, int, int]:
+        """Push the rows in the queue; entries listed, arcs examined, and what is done again."""
         ring = self._head, self._queued, self._pending, self._smallest
         below = self._bound, shared.settled, self._entries()
-        *ring, count, examined, again = steps.push_own(self._out, self._own, *ring, *below)
+        *ring, count, examined, again = steps.push_own(
+            self._out, self._own, self._tails, *ring, below, listed
+        )
         self._head, self._queued, self._pending, self._smallest = ring
-        return Pushed(self._sent(count), self._queued, examined, again, self._smallest)
+        return count, examined, again
 
     def _entries(self) -> Listed:
         """The list, which is empty."""
@@ -117,7 +135,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
     def may_reach_more(self, shared: SharedSettled) -> bool:
         """Whether own rows that are left may have a neighbour that is settled."""
         given = self._out, self._wave.distance, self._low, shared.settled
-        return bool(steps.may_be_reached(*given))
+        return bool(looks.may_be_reached(*given))
 
     def distances(self) -> AnyArray:
         """Distances of the own rows, in an array of their own."""
@@ -126,7 +144,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
     def overflowed(self, shared: SharedSettled) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
         heaviest = self._known.heaviest
-        return bool(steps.lost_by_overflow(self._out, self._own, shared.settled, heaviest))
+        return bool(looks.lost_by_overflow(self._out, self._own, shared.settled, heaviest))
 
     def list_lacking(self) -> int:
         """Reached rows without a parent, on plateaus; others there offer themselves next."""
@@ -136,10 +154,16 @@ class CpuOwnedSsspRank(BaseSsspRank):
 
     def offer(self) -> tuple[Candidates, int, int]:
         """What rows offer along their plateaus; rows that are left to do so; arcs examined."""
+        count, examined = self._offer_queue()
+        return self._sent(count), self._still_to_go() - self._head, examined
+
+    def _offer_queue(self) -> tuple[int, int]:
+        """Offer the rows in the queue; entries listed, and arcs examined."""
+        at = self._head, self._queued
         self._head, self._found, count, examined = plateaus.offer_rows(
-            self._out, self._own, self._head, self._queued, self._found, self._entries()
+            self._out, self._own, self._tails, *at, self._found, self._entries()
         )
-        return self._sent(count), self._queued - self._head, examined
+        return count, examined
 
     def take_offers(self, candidates: Candidates) -> None:
         """Have own rows that lack a parent take the smallest that is offered in this hop."""
@@ -164,5 +188,5 @@ class CpuOwnedSsspRank(BaseSsspRank):
         for bound in range(2):
             self.push(shared, bound)
         self.settled(1)
-        steps.may_be_reached(self._out, self._wave.distance, self._low, shared.settled)
+        self.may_reach_more(shared)
         self.overflowed(shared)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, small_part, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.sums import path_sum
-from ooc_graph.kernels.cpu.sssp.owned_lists import list_best
+from ooc_graph.kernels.cpu.sssp.owned_lists import list_best, want_tail
 
 
 @kernel
@@ -55,35 +55,55 @@ def _accept(own: Any, row: int, at: Any, u: int, found: int) -> int:
     return found
 
 
+@small_part
+def offer_arcs(own: Any, row: int, arcs: Any, positions: Any, listed: Any, counts: Any) -> Any:
+    """Offer a row along some neighbours and weights, as far as they lead along its plateau.
+
+    ``counts`` are the rows that have found a parent, and the entries listed. Returns the position
+    where it stopped, whether the list was full, and the counts.
+    """
+    (neighbors, weights), (position, end), (found, entries) = arcs, positions, counts
+    u, at, top = internal_of(row, own.dealt), own.wave.distance[row], own.wave.top[0]
+    is_full = False
+    while position < end and path_sum(at, weights[position], top) <= at:
+        v = np.int64(neighbors[position])
+        if is_own(v, own.dealt):
+            found = _accept(own, local_of(v, own.dealt), at, u, found)
+        elif entries == len(listed.target):
+            is_full = True
+            break
+        else:
+            entries = list_best(listed, entries, v, at, at, u)
+        position += 1
+    return position, is_full, (found, entries)
+
+
 @kernel
 def offer_rows(
-    out: Any, own: Any, begin: int, count: int, found: int, listed: Any
+    out: Any, own: Any, tails: Any, begin: int, count: int, found: int, listed: Any
 ) -> tuple[int, int, int, int]:
     """Offer the rows ``queue[begin:count]`` along their plateaus, until the list is full.
 
-    Returns how far it came, rows that have found a parent, entries listed, and arcs examined.
+    Returns how far it came, rows that have found a parent, entries listed, and arcs examined. Rows
+    whose arcs here are exhausted go on along their ``tails``.
     """
-    wave, top = own.wave, own.wave.top[0]
-    entries, examined = 0, 0
+    wave, counts, examined = own.wave, (varying(found), varying(0)), varying(0)
     while begin < count:
         row = np.int64(wave.queue[begin])
-        u, at = internal_of(row, own.dealt), wave.distance[row]
-        position = out.offsets[row] + np.int64(wave.taken[row])
-        while position < out.offsets[row + 1]:
-            if path_sum(at, out.weights[position], top) > at:
-                break
-            v = np.int64(out.neighbors[position])
-            if is_own(v, own.dealt):
-                found = _accept(own, local_of(v, own.dealt), at, u, found)
-            elif entries == len(listed.target):
-                wave.taken[row] = position - out.offsets[row]
-                return begin, found, entries, examined
-            else:
-                entries = list_best(listed, entries, v, at, at, u)
-            position += 1
-            examined += 1
+        first, end = np.int64(out.offsets[row]), np.int64(out.offsets[row + 1])
+        position = first + np.int64(wave.taken[row])
+        examined -= position
+        position, is_full, counts = offer_arcs(
+            own, row, (out.neighbors, out.weights), (position, end), listed, counts
+        )
+        examined += position
+        if is_full:
+            wave.taken[row] = position - first
+            break
+        if position == end:
+            want_tail(tails, row, end - first)
         begin += 1
-    return begin, found, entries, examined
+    return begin, counts[0], counts[1], examined
 
 
 @kernel

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import has, put
-from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
+from ooc_graph.kernels.common.compiled import kernel, small_part, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
 from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.kernels.cpu.sssp import push
-from ooc_graph.kernels.cpu.sssp.owned_lists import list_best
+from ooc_graph.kernels.cpu.sssp.owned_lists import list_best, want_tail
 from ooc_graph.kernels.cpu.sssp.push import AHEAD, FLAG_BITS, QUEUED, WAITING
 from ooc_graph.prefetch import prefetch
 
 
 @subroutine
-def _relax(
+def relax(
     out: Any, own: Any, row: int, candidate: Any, near: Any, u: int, bound: Any, ring: Any
 ) -> Any:
     """Offer an own row a distance, below ``bound``, and the parent that it comes from.
@@ -80,27 +80,78 @@ def raise_bound(out: Any, wave: Any, pending: int, bound: Any) -> tuple[int, int
     return count, kept, push.smallest_pending(out, wave, kept)
 
 
+@small_part
+def push_arcs(
+    out: Any,
+    own: Any,
+    row: int,
+    arcs: Any,
+    positions: Any,
+    below: Any,
+    entries: int,
+    ring: Any,
+) -> Any:
+    """Push a row along some neighbours and weights, from the first of two positions to the second.
+
+    Stops before a candidate above the bound, and where the list is full. ``below`` is the bound,
+    what is settled, and the list. Returns the position, whether the list was full, its entries, and
+    the ring.
+    """
+    (neighbors, weights), (position, end), (bound, settled, listed) = arcs, positions, below
+    u, at, top = internal_of(row, own.dealt), own.wave.distance[row], own.wave.top[0]
+    is_full = False
+    while position < end:
+        candidate = path_sum(at, weights[position], top)
+        if candidate > bound or candidate == top:
+            tail, count, pending, again, smallest = ring
+            ring = tail, count, pending, again, min(smallest, candidate)
+            break
+        v = np.int64(neighbors[position])
+        if has(settled, v):
+            position += 1
+            continue
+        if is_own(v, own.dealt):
+            ring = relax(out, own, local_of(v, own.dealt), candidate, at, u, bound, ring)
+        elif entries == len(listed.target):
+            is_full = True
+            break
+        else:
+            entries = list_best(listed, entries, v, candidate, at, u)
+        position += 1
+    return position, is_full, entries, ring
+
+
+@subroutine
+def tail_of_ring(own: Any, head: int, count: int) -> int:
+    """Where a ring of ``count`` rows ends that begins at ``head``."""
+    capacity = len(own.wave.queue)
+    return head + count if head + count < capacity else head + count - capacity
+
+
 @kernel
 def push_own(
     out: Any,
     own: Any,
+    tails: Any,
     head: int,
     count: int,
     pending: int,
     smallest: Any,
-    bound: Any,
-    settled: Any,
-    listed: Any,
+    below: Any,
+    entries: int,
 ) -> tuple[int, int, int, Any, int, int, int]:
     """Push the rows in the queue, a ring, and own rows that improve, until the list is full.
 
     ``smallest`` is a lower bound of the candidates beyond the bound, the largest distance if there
-    are none. Returns where the ring begins then, the rows in it, those pending, that lower bound;
-    entries listed, arcs examined, and improvements of rows that had been reached.
+    are none; ``below`` is as of `push_arcs`, and ``entries`` are listed. Rows whose arcs here are
+    exhausted go on along their ``tails``. Returns where the ring begins then, the rows in it, those
+    pending, that lower bound; entries listed, arcs examined, and improvements of rows that had been
+    reached.
     """
     wave = own.wave
-    distance, taken, queue, top = wave.distance, wave.taken, wave.queue, wave.top[0]
-    capacity, entries, examined, again = len(queue), varying(0), varying(0), varying(0)
+    distance, taken, queue = wave.distance, wave.taken, wave.queue
+    capacity, examined, again = len(queue), varying(0), varying(0)
+    entries = varying(entries)
     is_full = False
     while count > 0 and not is_full:
         if count > 2 * AHEAD:
@@ -112,45 +163,29 @@ def push_own(
             prefetch(taken, later)
             prefetch(distance, later)
         row = np.int64(queue[head])
-        u, at = internal_of(row, own.dealt), distance[row]
-        begin, end = out.offsets[row], out.offsets[row + 1]
+        begin, end = np.int64(out.offsets[row]), np.int64(out.offsets[row + 1])
         position = begin + (np.int64(taken[row]) >> FLAG_BITS)
         waiting: Any = np.int64(taken[row]) & WAITING
         examined -= position
-        tail = head + count
-        tail = tail - capacity if tail >= capacity else tail
-        while position < end:
-            candidate = path_sum(at, out.weights[position], top)
-            if candidate > bound or candidate == top:
-                smallest = min(smallest, candidate)
-                break
-            v = np.int64(out.neighbors[position])
-            if has(settled, v):
-                position += 1
-                continue
-            if is_own(v, own.dealt):
-                ring = tail, count, pending, again, smallest
-                tail, count, pending, again, smallest = _relax(
-                    out, own, local_of(v, own.dealt), candidate, at, u, bound, ring
-                )
-            elif entries == len(listed.target):
-                is_full = True
-                break
-            else:
-                entries = list_best(listed, entries, v, candidate, at, u)
-            position += 1
+        ring = tail_of_ring(own, head, count), count, pending, again, smallest
+        position, is_full, entries, ring = push_arcs(
+            out, own, row, (out.neighbors, out.weights), (position, end), below, entries, ring
+        )
+        _, count, pending, again, smallest = ring
         examined += position
         if is_full:
             # Goes on from this arc, as the first in the ring.
             taken[row] = ((position - begin) << FLAG_BITS) | waiting | QUEUED
-        else:
-            head = 0 if head + 1 == capacity else head + 1
-            count -= 1
-            if position < end and not waiting:
-                waiting = np.int64(WAITING)
-                wave.pending[pending] = row
-                pending += 1
-            taken[row] = ((position - begin) << FLAG_BITS) | waiting
+            continue
+        head = 0 if head + 1 == capacity else head + 1
+        count -= 1
+        if position == end:
+            want_tail(tails, row, position - begin)
+        elif not waiting:
+            waiting = np.int64(WAITING)
+            wave.pending[pending] = row
+            pending += 1
+        taken[row] = ((position - begin) << FLAG_BITS) | waiting
     return head, count, pending, smallest, entries, examined, again
 
 
@@ -165,14 +200,11 @@ def take_candidates(
     rows that had been reached before.
     """
     head, count, pending, smallest = ring
-    capacity = len(own.wave.queue)
-    tail = head + count
-    tail = tail - capacity if tail >= capacity else tail
-    state = tail, count, pending, varying(0), smallest
+    state = tail_of_ring(own, head, count), count, pending, varying(0), smallest
     for index in range(len(target)):
         row = local_of(np.int64(target[index]), own.dealt)
         u = np.int64(parent[index])
-        state = _relax(out, own, row, found[index], near[index], u, bound, state)
+        state = relax(out, own, row, found[index], near[index], u, bound, state)
     return state[1], state[2], state[4], state[3]
 
 
@@ -189,28 +221,3 @@ def mark_between(distance: Any, low: Any, high: Any, top: Any, words: Any) -> in
             put(words, row)
         beyond += at > high
     return beyond
-
-
-@kernel
-def may_be_reached(out: Any, distance: Any, bound: Any, settled: Any) -> bool:
-    """Tell whether a row beyond the bound has a neighbour that is settled."""
-    for row in range(len(distance)):
-        if distance[row] <= bound:
-            continue
-        for position in range(out.offsets[row], out.offsets[row + 1]):
-            if has(settled, np.int64(out.neighbors[position])):
-                return True
-    return False
-
-
-@kernel
-def lost_by_overflow(out: Any, own: Any, settled: Any, heaviest: Any) -> bool:
-    """Tell whether a reached row has an out-neighbour that is not, as `sssp.parents` has it."""
-    distance, top = own.wave.distance, own.wave.top[0]
-    for row in range(len(distance)):
-        if distance[row] == top or path_sum(distance[row], heaviest, top) < top:
-            continue
-        for position in range(out.offsets[row], out.offsets[row + 1]):
-            if not has(settled, np.int64(out.neighbors[position])):
-                return True
-    return False

@@ -1,0 +1,212 @@
+"""SSSP steps of a rank that has the distances of its own rows alone, and their heads (CPU).
+
+A push goes along the heads as if there were no other arcs, until nothing changes. Rows whose heads
+are exhausted then go on along their tails, which are fetched from the store, and what improves is
+pushed along the heads again. A row that gets nearer begins with its head again, and with its tail
+once the head is exhausted.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import Words, drop, pack_bits, put, words_for
+from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.sssp.owned import SharedSettled
+from ooc_graph.kernels.common.sssp.rows import Known
+from ooc_graph.kernels.common.sssp.sums import path_sum
+from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.scans import scanner
+from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank
+from ooc_graph.kernels.cpu.sssp.owned_lists import Listed, Own, Tails, new_tails
+from ooc_graph.kernels.cpu.sssp.owned_looks import has_beside, mark_losing
+from ooc_graph.kernels.cpu.sssp.owned_plateaus import offer_arcs
+from ooc_graph.kernels.cpu.sssp.owned_steps import push_arcs, tail_of_ring
+from ooc_graph.kernels.cpu.store import sssp as steps
+from ooc_graph.kernels.cpu.store import sssp_steps as ranked
+from ooc_graph.types import AnyArray, Dealing, IntArray
+
+HEAD, QUEUED, PENDING, AGAIN, FOUND, LISTED, LOOKED, FULL = range(8)
+"""Words of the counts of a `TailPush`: the ring and what is done again, as `push_own` has them;
+rows that have found a parent, entries listed, arcs examined, and whether there was no room for an
+entry."""
+
+
+class TailPush(NamedTuple):
+    """State of a step along tails; ``smallest`` (1,) and ``bound`` are as of `push_own`."""
+
+    out: Any
+    own: Own
+    tails: Tails
+    bound: Any
+    settled: AnyArray
+    listed: Listed
+    smallest: AnyArray
+    counts: IntArray
+
+
+@subroutine
+def _stop_at(push: Any, row: int, arcs: int, is_full: bool) -> None:
+    """Note that a row stops or goes on behind so many arcs more."""
+    tails = push.tails
+    tails.cursor[row] += arcs
+    push.counts[LOOKED] += arcs
+    push.counts[FULL] |= is_full
+    if tails.cursor[row] == tails.lengths[row]:
+        drop(tails.wanting, row)
+
+
+@scanner
+@subroutine
+def push_tail(push: Any, row: int, neighbors: Any, weights: Any) -> bool:
+    """Push a row along its tail, as `push_own` does along its head."""
+    counts, own, tails = push.counts, push.own, push.tails
+    if counts[FULL]:
+        return False
+    tail = tail_of_ring(own, counts[HEAD], counts[QUEUED])
+    ring = tail, counts[QUEUED], counts[PENDING], counts[AGAIN], push.smallest[0]
+    arcs, positions = (neighbors, weights), (np.int64(0), len(neighbors))
+    below = push.bound, push.settled, push.listed
+    arc, is_full, entries, ring = push_arcs(
+        push.out, own, row, arcs, positions, below, counts[LISTED], ring
+    )
+    _, counts[QUEUED], counts[PENDING], counts[AGAIN], push.smallest[0] = ring
+    counts[LISTED] = entries
+    if arc < len(neighbors) and not is_full:
+        top = own.wave.top[0]
+        tails.later[row] = path_sum(own.wave.distance[row], weights[arc], top)
+        drop(tails.wanting, row)
+        put(tails.waiting, row)
+    _stop_at(push, row, arc, is_full)
+    return bool(arc == len(neighbors))
+
+
+@scanner
+@subroutine
+def offer_tail(push: Any, row: int, neighbors: Any, weights: Any) -> bool:
+    """Offer a row along its tail, as `offer_rows` does along its head."""
+    counts = push.counts
+    if counts[FULL]:
+        return False
+    arcs, positions = (neighbors, weights), (np.int64(0), len(neighbors))
+    found = counts[FOUND], counts[LISTED]
+    arc, is_full, found = offer_arcs(push.own, row, arcs, positions, push.listed, found)
+    counts[FOUND], counts[LISTED] = found
+    if arc < len(neighbors) and not is_full:
+        drop(push.tails.wanting, row)
+    _stop_at(push, row, arc, is_full)
+    return bool(arc == len(neighbors))
+
+
+class Looking(NamedTuple):
+    """State of a look for a neighbour that is settled, or is not; ``found`` (1,) says whether."""
+
+    settled: AnyArray
+    wanted: bool
+    found: IntArray
+
+
+@scanner
+@subroutine
+def look_beside(looking: Any, row: int, neighbors: Any, weights: Any) -> bool:  # noqa: ARG001
+    """Look along a row, until one is found."""
+    if not looking.found[0]:
+        looking.found[0] = has_beside(neighbors, 0, len(neighbors), looking.settled, looking.wanted)
+    return bool(not looking.found[0])
+
+
+class StoreOwnedSsspRank(CpuOwnedSsspRank):
+    """SSSP steps on the rows of one shard, which are light-first, and whose tails are in the store.
+
+    Every head has its row's first arc.
+    """
+
+    def __init__(self, dealing: Dealing, out: TierRows, known: Known, *, directed: bool) -> None:
+        heads = out.heads
+        if steps.has_empty_head(heads):
+            raise ValueError("SSSP needs the first arc of every row in memory")
+        super().__init__(dealing, steps.light_heads(heads), known, directed=directed)
+        self.arcs = int(heads.lengths.sum(dtype=np.int64))
+        self._tails = new_tails(heads.lengths, self._wave.distance.dtype)
+        self._tier, self._none = out, np.empty(0, np.uint64)
+
+    def begin(self, root: int, bound: float, distance: AnyArray | None, most_listed: int) -> None:
+        """As of `CpuOwnedSsspRank`."""
+        for rows in (self._tails.wanting, self._tails.waiting):
+            rows[:] = 0
+        super().begin(root, bound, distance, most_listed)
+
+    def _take_pending(self) -> None:
+        super()._take_pending()
+        ranked.raise_bound(self._tails, self._bound)
+
+    def _push_queue(self, shared: SharedSettled, listed: int) -> tuple[int, int, int]:
+        """Push the rows in the queue along heads and tails; as of `CpuOwnedSsspRank`."""
+        listed, examined, again = super()._push_queue(shared, listed)
+        while not self._queued and self._tails.wanting.any():
+            counts = self._scan(push_tail, shared.settled, listed)
+            self._queued, self._pending, listed = (
+                int(counts[word]) for word in (QUEUED, PENDING, LISTED)
+            )
+            examined, again = examined + int(counts[LOOKED]), again + int(counts[AGAIN])
+            if counts[FULL]:
+                break
+            listed, more, repeated = super()._push_queue(shared, listed)
+            examined, again = examined + more, again + repeated
+        self._smallest = ranked.smallest_later(self._tails, self._kind(self._smallest))
+        return listed, examined, again
+
+    def _still_to_go(self) -> int:
+        return super()._still_to_go() + int(self._tails.wanting.any())
+
+    def _scan(self, scan: Any, settled: AnyArray, listed: int) -> IntArray:
+        """Go along the tails that are wanted, until the list is full; the counts of that."""
+        window, tails, counts = self._tier.window, self._tails, np.zeros(FULL + 1, np.int64)
+        counts[HEAD], counts[QUEUED], counts[PENDING] = self._head, self._queued, self._pending
+        counts[LISTED], counts[FOUND] = listed, self._found
+        smallest = np.array([self._smallest])
+        given = self._out, self._own, tails, self._bound, settled, self._entries()
+        state = TailPush(*given, smallest, counts)
+        for count in self._tier.tails(tails.wanting):
+            window.cursor[:count] = tails.cursor[window.row[:count]]
+            self._tier.scan(count, partial(scan, state))
+            if counts[FULL]:
+                break
+        self._smallest = smallest.item()
+        return counts
+
+    def _offer_queue(self) -> tuple[int, int]:
+        """Offer the rows in the queue along heads and tails; as of `CpuOwnedSsspRank`."""
+        listed, examined = super()._offer_queue()
+        if self._head == self._queued and self._tails.wanting.any():
+            counts = self._scan(offer_tail, self._none, listed)
+            self._found, listed = int(counts[FOUND]), int(counts[LISTED])
+            examined += int(counts[LOOKED])
+        return listed, examined
+
+    def may_reach_more(self, shared: SharedSettled) -> bool:
+        """Whether own rows that are left may have a neighbour that is settled."""
+        beyond = pack_bits(self._wave.distance > self._low)
+        return self._look(beyond, shared.settled, wanted=True)
+
+    def overflowed(self, shared: SharedSettled) -> bool:
+        """Tell whether a shortest distance from here exceeds the distances' dtype."""
+        losing = np.zeros(words_for(self._dealing.rows), np.uint64)
+        mark_losing(self._own, self._known.heaviest, losing)
+        return self._look(losing, shared.settled, wanted=False)
+
+    def _look(self, rows: Words, settled: AnyArray, *, wanted: bool) -> bool:
+        """Whether a neighbour of some rows is settled, or is not."""
+        looking = Looking(settled, wanted, np.zeros(1, np.int64))
+        self._tier.scan_rows(rows, partial(look_beside, looking))
+        return bool(looking.found[0])
+
+    def rehearse(self, shared: SharedSettled) -> None:
+        """As of `CpuOwnedSsspRank`."""
+        super().rehearse(shared)
+        self._tails.cursor[0] = 1
+        self._tails.wanting[0] = 1
+        self._scan(offer_tail, self._none, 0)
