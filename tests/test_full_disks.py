@@ -18,7 +18,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DiskFullError
 from ooc_graph.graph500 import report
-from ooc_graph.layout.whole_file import disk_full_reported, whole_file
+from ooc_graph.layout.whole_file import content_of, disk_full_reported, whole_file
 from ooc_graph.report.data import ReportData, write_report_data
 from ooc_graph.report.page import write_page
 from ooc_graph.report.records import append_record
@@ -225,3 +225,10 @@ def test_the_command_names_the_folder(
     assert ended.code == 75
     assert ended.err.startswith(f"ooc-graph: {small_disk}: the disk is full; nothing of r.zarr")
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file that cannot be read")
+def test_a_file_whose_reading_fails_is_named() -> None:
+    # Nothing is mapped at its begin.
+    with pytest.raises(OSError, match=r"Input/output error: '/proc/self/mem'"):
+        content_of(Path("/proc/self/mem"))

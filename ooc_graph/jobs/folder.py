@@ -28,6 +28,7 @@ from ooc_graph.layout.outputs import make_folder, refuse_folder
 from ooc_graph.layout.whole_file import (
     PARTIAL,
     append_line,
+    content_of,
     disk_full_reported,
     whole_file,
 )
@@ -49,7 +50,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of a run; None if there is none. CorruptStoreError: it is damaged."""
     path = folder / MANIFEST
     try:
-        found: dict[str, Any] = parsed(path.read_bytes())
+        found: dict[str, Any] = parsed(content_of(path))
         if found.pop("sha256") != hash_of(found):
             raise ValueError("it is not what was written")
         require_manifest(found)
@@ -127,7 +128,7 @@ class Run:
     def write_text(self, name: str, text: str) -> None:
         """Write a file of the run, whole, unless it has that text already."""
         path = self.folder / name
-        if path.is_file() and path.read_bytes() == text.encode():
+        if path.is_file() and content_of(path) == text.encode():
             return
         with whole_file(path) as partial:
             partial.write_text(text)

@@ -14,6 +14,7 @@ from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
 from ooc_graph.jobs.recorded import is_event
 from ooc_graph.jobs.tiers import tier_bytes
 from ooc_graph.layout.json_text import parsed
+from ooc_graph.layout.whole_file import content_of
 
 RUNNING, DONE, NEW = "running", "done", "new"
 DAMAGED = "damaged"
@@ -81,7 +82,7 @@ def latest_events(folder: Path) -> list[dict[str, Any]]:
 def _events(path: Path) -> Iterator[dict[str, Any]]:
     """Events in their order; a line that was not written to its end, or was damaged, is none."""
     if path.is_file():
-        for line in path.read_bytes().splitlines():
+        for line in content_of(path).splitlines():
             try:
                 found = parsed(line)
             except ValueError:

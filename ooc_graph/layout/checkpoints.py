@@ -26,7 +26,7 @@ from ooc_graph.errors import RetryableError
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc, make_folders
 from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.spilled import is_as_written
-from ooc_graph.layout.whole_file import is_disk_full, sync_file
+from ooc_graph.layout.whole_file import content_of, is_disk_full, sync_file
 
 SPILL = "spill"
 """Folder in a partial store that has its checkpoints."""
@@ -154,7 +154,7 @@ class NoCheckpoints:
 def key_of(folder: Path) -> str | None:
     """Key of a partial store, None if it has no checkpoints."""
     try:
-        return (folder / _KEY).read_text(errors="replace")
+        return content_of(folder / _KEY).decode(errors="replace")
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
 

@@ -19,7 +19,7 @@ from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES
-from ooc_graph.layout.whole_file import naming
+from ooc_graph.layout.whole_file import content_of, naming
 
 METADATA = "damaged metadata"
 _NO_ARRAY = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SyntaxError)
@@ -69,8 +69,7 @@ def small_file(store: Path, manifest: Manifest, name: str, damaged: str) -> byte
     if entry is None:
         raise CorruptStoreError(f"{store}: its manifest has no {name}; {REPAIR}")
     try:
-        with naming(path):
-            content = path.read_bytes()
+        content = content_of(path)
     except FileNotFoundError:
         raise CorruptStoreError(f"{path}: is missing; {REPAIR}") from None
     if digest_of(content, entry.digest) != entry.digest:

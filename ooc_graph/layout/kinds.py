@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.names import MANIFEST
-from ooc_graph.layout.whole_file import naming
+from ooc_graph.layout.whole_file import content_of
 
 
 def kind_of(store: Path) -> str | None:
@@ -17,8 +17,7 @@ def kind_of(store: Path) -> str | None:
     """
     path = store / MANIFEST
     try:
-        with naming(path):
-            return kind_in(path.read_bytes())
+        return kind_in(content_of(path))
     except OSError as error:
         if error.errno == errno.EIO:
             raise

@@ -14,7 +14,7 @@ from pathlib import Path
 from ooc_graph.errors import OutputBusyError, UsageError
 from ooc_graph.forked import locked_in_time, not_inherited
 from ooc_graph.layout.json_text import parsed
-from ooc_graph.layout.whole_file import is_disk_full, naming, write_whole
+from ooc_graph.layout.whole_file import content_of, is_disk_full, naming, write_whole
 
 
 class Lock:
@@ -31,8 +31,7 @@ class Lock:
     def is_own(self) -> bool:
         """Whether the file still names this run."""
         try:
-            with naming(self.path):
-                return bool(parsed(self.path.read_bytes())["run"] == self.run_id)
+            return bool(parsed(content_of(self.path))["run"] == self.run_id)
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
 

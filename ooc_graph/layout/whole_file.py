@@ -41,6 +41,12 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
+def content_of(path: Path) -> bytes:
+    """Content of a small file. OSError: it names the file."""
+    with naming(path):
+        return path.read_bytes()
+
+
 def sync_file(path: Path) -> None:
     """Bring a file's content to the disk."""
     with naming(path), path.open("rb") as file:
