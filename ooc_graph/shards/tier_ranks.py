@@ -1,20 +1,21 @@
 """Ranks of which only the heads of the rows are in memory: their plan, and what loads them.
 
 A worker holds the heads of its shards within a budget, and reads the tails from the store while it
-searches. Beside its rows it holds what all ranks share, and messages. None of that becomes less if
-there are more workers, but for SSSP's own rows; heads are divided among the workers.
+searches. In addition it holds messages, and what all ranks share: as much on each worker, however
+many there are. The heads are divided among the workers, and so are the distances of SSSP ranks that
+have those of their own rows alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.memory.cpu.plan import Facts, Plan
+from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_facts import LengthsByShard, facts_about, known_weights, require_stored
 from ooc_graph.shards.tiers import Tiered, TierSearch, bind_sides, load_side
@@ -35,7 +36,10 @@ ANSWER_COPIES = 3
 SETTLED_BYTES = 1
 """Memory of a vertex of the whole graph: bitmaps of what is settled, told and as they arrive."""
 
-EVERYONES = "everyone's state, messages"
+MASKS_BYTES = 2
+"""Memory of an own row while rows are chosen by what is known of them."""
+
+OWN, EVERYONES = "state of own rows", "everyone's state, messages"
 
 
 def facts_of_ranks(
@@ -74,11 +78,12 @@ def facts_of_owners(
     """
     facts = facts_about(graph, "sssp", tuple(lengths[shard][0] for shard in shards))
     own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in shards)
-    # Another id, two distances and two lists a row; where it goes on; copies of the answer.
-    each = facts.id_bytes + 2 * facts.distance_bytes + 8 + facts.offset_bytes
-    each += ANSWER_COPIES * (facts.id_bytes + facts.distance_bytes)
-    others = (EVERYONES, own * each + graph.rows * SETTLED_BYTES + messages)
-    return replace(facts, rows=own, shards=len(shards), table_bytes=0, others=(others,))
+    # The parent's distance, where a row goes on and what comes next there, masks while rows are
+    # chosen; copies of the answer in addition to the search's own.
+    each = facts.id_bytes + 2 * facts.distance_bytes + facts.offset_bytes + MASKS_BYTES
+    each += (ANSWER_COPIES - 1) * (facts.id_bytes + facts.distance_bytes)
+    others = (OWN, own * each), (EVERYONES, graph.rows * SETTLED_BYTES + messages)
+    return replace(facts, rows=own, shards=len(shards), table_bytes=0, others=others)
 
 
 def _shared_bytes(own: Facts, rows: int) -> int:
@@ -102,12 +107,10 @@ def _most_listed(rows: int, longest: int) -> int:
     return max(LEAST_LISTED, rows // LISTED_SHARE, longest)
 
 
-def facts_of_any_ranks(
-    graph: Graph, kernel: str, ranks: int, lengths: LengthsByShard
-) -> Iterator[Facts]:
-    """Facts of workers with so many consecutive ranks each."""
-    for first in range(graph.shards - ranks + 1):
-        yield facts_of_ranks(graph, kernel, range(first, first + ranks), lengths)
+def busiest_facts(shards: int, ranks: int, facts_of: Callable[[Sequence[int]], Facts]) -> Facts:
+    """Facts of the worker that needs most, if each has so many consecutive ranks."""
+    every = (range(first, first + ranks) for first in range(shards - ranks + 1))
+    return max(map(facts_of, every), key=least_bytes)
 
 
 def load_rank(

@@ -91,9 +91,10 @@ def ring_rank(
 
 
 def ring_owner(ids: np.dtype[Any], weights: str | None, device: CpuDevice) -> tuple[Any, Any]:
-    """As `ring_rank`, a rank that has the distances of its own rows alone."""
+    """As `ring_rank`, a rank that has the distances of its own rows alone; all is one plateau."""
     rows, ring = _ring_rows("sssp", ids, weights), _RING["sssp"]
     assert rows.weights is not None
+    rows.weights[:] = 0
     known = Known(Survey(1, 1, 1, 1, 1.0), rows.weights.max())
     out = bind_rows(rows, HeadRule(1))
     rank = device.store_owned_sssp_rank(Dealing(ring), out, known, directed=False)

@@ -31,11 +31,13 @@ from ooc_graph.types import AnyArray, Dealing
 from tests import local_exchange
 from tests.gpu.ranked import CommonSteps
 from tests.strategies import Arcs, grid, skewed, small_arcs
+from tests.unit.test_sssp_owned_tiers import TAILS
 from tests.unit.test_tier_ranks import bound
 
 DEVICE = CpuDevice(1)
 ALGORITHMS: dict[str, Any] = {"bfs": bfs, "sssp": sssp, "components": components}
-MEMORY, DISK, JOINED, OWNED = "memory", "disk", "joined", "owned"
+MEMORY, DISK, JOINED = "memory", "disk", "joined"
+OWNED, OWNED_DISK = "owned", "owned disk"
 COMMON = "common steps"
 """Of every device."""
 ARRAYS = {
@@ -67,8 +69,9 @@ def made(arcs: Arcs, kernel: str, kind: str, shards: int) -> tuple[list[Any], An
     if kind == DISK:
         ranks, share = bound(arcs, kernel, HeadRule(1), shards, window=64, look=3)
         return ranks, share()
-    if kind == OWNED:
-        owned = [DEVICE.owned_sssp_rank(part) for part in arcs.shards(shards)]
+    if kind in (OWNED, OWNED_DISK):
+        device = DEVICE if kind == OWNED else TAILS
+        owned = [device.owned_sssp_rank(part) for part in arcs.shards(shards)]
         dtype = distance_dtype(arcs.weight)
         return owned, DEVICE.owned_sssp_shared(arcs.vertices, shards, dtype)
     ranks = [getattr(DEVICE, f"{kernel}_rank")(part) for part in arcs.shards(shards)]
@@ -101,7 +104,7 @@ class Attempts:
         found, pace = before(self.checkpoints), pace or Pace(0)
         coroutines: list[Any] = []
         owned = partial(sssp_owned, most_listed=1 << 12)
-        algorithm = owned if kind == OWNED else ALGORITHMS[self.kernel]
+        algorithm = owned if kind in (OWNED, OWNED_DISK) else ALGORITHMS[self.kernel]
         for number, rank in enumerate(ranks):
             dealing = Dealing(self.arcs.vertices, shards, number)
             states = RankStates(self.checkpoints, found, dealing, pace)
@@ -155,7 +158,7 @@ DEATHS = st.tuples(st.integers(0, 12), st.integers(0, 3))
     ("kernel", "dtype", "kinds"),
     [
         ("bfs", "float32", [MEMORY, DISK]),
-        ("sssp", "float32", [MEMORY, DISK, JOINED, OWNED, COMMON]),
+        ("sssp", "float32", [MEMORY, DISK, JOINED, OWNED, OWNED_DISK, COMMON]),
         ("sssp", "int64", [MEMORY, JOINED, OWNED]),
         # Compiles what reads arcs out of the store for this type.
         pytest.param("sssp", "int64", [MEMORY, DISK], marks=pytest.mark.slow),
@@ -198,7 +201,8 @@ QUICK = {
     ("sssp", JOINED, COMMON): ("hubs",),
     ("sssp", COMMON, DISK): (),
     ("sssp", MEMORY, OWNED): ("hubs", "grid"),
-    ("sssp", OWNED, MEMORY): ("directed",),
+    ("sssp", OWNED, MEMORY): (),
+    ("sssp", OWNED_DISK, OWNED_DISK): ("directed",),
     ("components", MEMORY, MEMORY): ("directed", "grid"),
 }
 """What each pair of tiers is tried on, so that each graph has ranks of each kind."""
@@ -237,7 +241,7 @@ def test_lost_at_each_superstep(
     if kernel != "components":
         assert left[-1] < (left[0] / 2 if name == "grid" else left[0])
     if kernel == "sssp":
-        pulls = name == "hubs" and kinds[0] != OWNED
+        pulls = name == "hubs" and kinds[0] not in (OWNED, OWNED_DISK)
         assert pulled == ({True, False} if pulls else {False})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -52,19 +54,28 @@ SIZES = st.fixed_dictionaries(
 
 
 class Tiered:
-    """A device whose ranks have the heads of their rows by a rule, and all arcs in a tier."""
+    """A device whose ranks have the heads of their rows by a rule, and all arcs in a tier.
 
-    def __init__(self, rule: HeadRule, **sizes: int) -> None:
-        self.rule, self.sizes = rule, sizes
+    ``again``: they are made once, and search one graph again and again.
+    """
+
+    def __init__(self, rule: HeadRule, *, again: bool = False, **sizes: int) -> None:
+        self.rule, self.sizes, self.again = rule, sizes, again
+        self.ranks: dict[Any, Any] = {}
         self.owned_sssp_shared = DEVICE.owned_sssp_shared
 
     def owned_sssp_rank(self, shard: Shard) -> Any:
+        if shard.dealing in self.ranks:
+            return self.ranks[shard.dealing]
         rows = shard.out_light
         assert rows is not None
         assert rows.weights is not None
         known = Known(survey(rows, shard.tuples), rows.weights.max(initial=0))
         out = bind_rows(rows, self.rule, **self.sizes)
-        return DEVICE.store_owned_sssp_rank(shard.dealing, out, known, directed=shard.directed)
+        rank = DEVICE.store_owned_sssp_rank(shard.dealing, out, known, directed=shard.directed)
+        if self.again:
+            self.ranks[shard.dealing] = rank
+        return rank
 
 
 TAILS = Tiered(HeadRule(1))
@@ -106,10 +117,11 @@ def test_small_graphs(dtype: str) -> None:
 def test_graphs_of_many_blocks(directed: bool) -> None:
     arcs = skewed(24_000, 140_000, "float32", directed=directed, seed=3)
     search = DEVICE.sssp(arcs.shards(1)[0])
+    one, eight = Tiered(HeadRule(1), again=True), Tiered(HeadRule(2, 2), again=True)
     for root in (0, arcs.vertices - 1):
         tree = search.run(root)
-        for shards, most, rule in ((1, 8, HeadRule(1)), (8, 700, HeadRule(2, 2))):
-            same(searched(arcs, shards, root, most, Tiered(rule)), tree)
+        for shards, most, device in ((1, 8, one), (8, 700, eight)):
+            same(searched(arcs, shards, root, most, device), tree)
 
 
 def test_plateaus_go_on_along_tails() -> None:
@@ -120,6 +132,33 @@ def test_plateaus_go_on_along_tails() -> None:
     tree = searched(arcs, 2, 11, 50)
     check(tree, arcs, 11)
     assert tree.phase_arcs["parents"] > 0
+
+
+COMPILED_LATE = """
+import numba
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.runtime.compile_ahead import Part
+from ooc_graph.runtime.warmup import OWNED_TIER_RANKS, warm_part
+from tests.unit.test_sssp_owned_tiers import plateaus, searched
+
+def compiled():
+    import gc
+    kernels = (one for one in gc.get_objects() if type(one) is numba.core.registry.CPUDispatcher)
+    return {(one.py_func.__module__, one.__name__, key) for one in kernels for key in one.overloads}
+
+warm_part(Part("sssp", False, "uint32", "float32", OWNED_TIER_RANKS), CpuDevice(1))
+before = compiled()
+searched(plateaus(), 4, 1500, 20)
+print(sorted({name for _, name, _ in compiled() - before}))
+"""
+
+
+def test_a_first_search_finds_everything_compiled() -> None:
+    """The compiler takes more memory than a worker may have left."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED_LATE], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
 
 
 def test_absorbed_weights_make_plateaus() -> None:

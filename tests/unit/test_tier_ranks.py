@@ -277,7 +277,13 @@ def shared_of(graph: Graph, kernel: str) -> Any:
 def least_rank_bytes(graph: Graph, kernel: str, ranks: int) -> int:
     """Least memory that a worker with so many consecutive ranks needs."""
     lengths = lengths_by_shard(graph, kernel)
-    return max(map(least_bytes, tier_ranks.facts_of_any_ranks(graph, kernel, ranks, lengths)))
+    return least_bytes(
+        tier_ranks.busiest_facts(
+            graph.shards,
+            ranks,
+            lambda shards: tier_ranks.facts_of_ranks(graph, kernel, shards, lengths),
+        )
+    )
 
 
 def plan_rank(graph: Graph, kernel: str, shards: Sequence[int], budget: int) -> Plan:

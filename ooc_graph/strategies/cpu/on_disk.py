@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from ooc_graph.runtime.same_graph import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_facts import LengthsByShard, facts_of, lengths_by_shard, require_stored
-from ooc_graph.shards.tier_ranks import facts_of_any_ranks, facts_of_ranks, load_rank
+from ooc_graph.shards.tier_ranks import busiest_facts, facts_of_ranks, load_rank
 from ooc_graph.shards.tiers import TierSearch, load_tiers
 from ooc_graph.strategies.cpu.in_memory import cached_if_short
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
@@ -125,9 +126,12 @@ class OnDisk(StrategyDefaults):
 
 def _busiest_facts(job: Job) -> Facts:
     """Of the worker whose ranks need most."""
-    lengths = known_lengths(job.graph, job.kernel)
-    facts = facts_of_any_ranks(job.graph, job.kernel, busiest(job), lengths)
-    return max(facts, key=least_bytes)
+    given = job.graph, job.kernel
+
+    def facts_of(shards: Sequence[int]) -> Facts:
+        return facts_of_ranks(*given, shards, known_lengths(*given))
+
+    return busiest_facts(job.graph.shards, busiest(job), facts_of)
 
 
 def has_tiers(graph: Graph, kernel: str) -> bool:

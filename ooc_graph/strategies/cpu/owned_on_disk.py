@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ooc_graph.memory.cpu.plan import Facts, describe, plan_disk
@@ -17,7 +18,7 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.warmup import OWNED_TIER_RANKS, warm
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_ranks import facts_of_owners, load_owner
+from ooc_graph.shards.tier_ranks import busiest_facts, facts_of_owners, load_owner
 from ooc_graph.strategies.cpu.on_disk import has_tiers, known_lengths
 from ooc_graph.strategies.owned_lists import (
     LEAST_LISTED,
@@ -83,9 +84,8 @@ def least_bytes(job: Job) -> int:
 
 def _busiest_facts(job: Job, messages: int) -> Facts:
     """Of the worker whose ranks need most."""
-    graph, ranks = job.graph, busiest(job)
-    every = (range(first, first + ranks) for first in range(graph.shards - ranks + 1))
-    return max((_facts_of(graph, shards, messages) for shards in every), key=least_of)
+    facts_of = partial(_facts_of, job.graph, messages=messages)
+    return busiest_facts(job.graph.shards, busiest(job), facts_of)
 
 
 def _facts_of(graph: Graph, shards: Sequence[int], messages: int) -> Facts:

@@ -27,6 +27,18 @@ ALIGNED_ARCS = 1 << 16
 """Positions on the tier begin at multiples of this for each shard: whole blocks in any column."""
 Scan = Callable[..., int]
 """Looks at arcs loaded; see `TierRows.scan`."""
+STOP = -1
+"""Returned by a `Scan` that wants no more arcs of any row."""
+
+
+def until(is_done: Callable[[], bool], scan: Scan) -> Scan:
+    """The same scan, which stops once something is done."""
+
+    def scan_more(*loaded: Any) -> int:
+        kept = scan(*loaded)
+        return STOP if is_done() else kept
+
+    return scan_more
 
 
 class HeadRows(NamedTuple):
@@ -157,7 +169,8 @@ class TierRows:
     def scan_tails(self, bits: Words, scan: Scan) -> None:
         """Scan the arcs beyond their heads of the rows of a bitmap; parameters as for `scan`."""
         for waiting in self.tails(bits):
-            self.scan(waiting, scan)
+            if not self.scan(waiting, scan):
+                break
 
     def scan_rows(self, bits: Words, scan: Scan, look: int | None = None) -> None:
         """Scan the rows of a bitmap, heads first; parameters as for `scan`."""
@@ -171,13 +184,15 @@ class TierRows:
         columns = (heads.neighbors, heads.weights)[: len(self._shifts)]
         return scan(self._limits, self.window, 0, waiting, 0, *columns)
 
-    def scan(self, waiting: int, scan: Scan, look: int | None = None) -> None:
+    def scan(self, waiting: int, scan: Scan, look: int | None = None) -> bool:
         """Fetch and scan arcs of the ``waiting`` rows of a window until none of them wants more.
+
+        Returns False if the scan stopped that.
 
         ``scan(limits, window, begin, end, kept, neighbors[, weights])`` looks at the rows
         ``begin … end - 1``. Rows that want more, with their cursors, it puts to the places from
-        ``kept`` on, in order; it returns the place after them. See `scanner`. ``look`` arcs of a
-        row are fetched at first.
+        ``kept`` on, in order; it returns the place after them, or `STOP`. See `scanner`. ``look``
+        arcs of a row are fetched at first.
         """
         look = min(look or self._look, self.most_look)
         self.asked += waiting
@@ -189,8 +204,11 @@ class TierRows:
                 for columns in staged:
                     begin = bounds.pop(0)
                     kept = scan(self._limits, self.window, begin, bounds[0], kept, *columns)
+                    if kept == STOP:
+                        return False
             waiting = kept
             look = min(look * LOOK_GROWTH, self.most_look)
+        return True
 
     def _batches(self, waiting: int, bounds: list[int]) -> Iterator[Sequence[IntArray]]:
         """Blocks of batch after batch; ``bounds`` receives the request after each."""

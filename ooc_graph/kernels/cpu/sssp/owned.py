@@ -13,8 +13,9 @@ from ooc_graph.kernels.common.sssp.rows import Known, LightRows
 from ooc_graph.kernels.cpu.sssp import owned_looks as looks
 from ooc_graph.kernels.cpu.sssp import owned_plateaus as plateaus
 from ooc_graph.kernels.cpu.sssp import owned_steps as steps
-from ooc_graph.kernels.cpu.sssp.owned_lists import EMPTY, Listed, Own, new_listed, new_tails
+from ooc_graph.kernels.cpu.sssp.owned_lists import EMPTY, Listed, Own, new_listed
 from ooc_graph.kernels.cpu.sssp.search import new_wave
+from ooc_graph.kernels.cpu.sssp.tails import new_tails
 from ooc_graph.types import AnyArray, Dealing, owner_of
 
 
@@ -42,7 +43,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         near, dealt = np.empty(rows, distances), dealt_of(dealing)
         self._own = Own(self._wave, np.empty(rows, ids), near, dealt)
         # There are none: all arcs are in memory.
-        self._tails = new_tails(out.offsets[:0], distances)
+        self._tails = new_tails(out.offsets[:0], near[:0])
         self._kind, self._bits = distances.type, np.dtype(f"u{distances.itemsize}")
         self._listed: Listed | None = None
 
@@ -183,10 +184,11 @@ class CpuOwnedSsspRank(BaseSsspRank):
         return SsspTree(self._own.parent, self._wave.distance, 0.0, phase_arcs)
 
     def rehearse(self, shared: SharedSettled) -> None:
-        """Take, once, the steps that a search of two vertices does not."""
+        """Take, once, the steps that one rank does not."""
         self.begin(0, 0, None, 1)
         for bound in range(2):
             self.push(shared, bound)
-        self.settled(1)
+        shared.merge([self.settled(1)[:1]])
+        shared.bound_above(1.0)
         self.may_reach_more(shared)
         self.overflowed(shared)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import Words, drop, put, words_for
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.dealt import Dealt
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
@@ -30,21 +29,6 @@ class Own(NamedTuple):
     parent: AnyArray
     near: AnyArray
     dealt: Dealt
-
-
-class Tails(NamedTuple):
-    """Where rows go on that have more arcs, ``lengths``, than are in memory; all arrays are by row.
-
-    ``wanting``, a bitmap, has the rows that go on now from the arc ``cursor`` on, and ``waiting``
-    those whose next candidate, ``later``, is above the bound. All are empty if all arcs are in
-    memory.
-    """
-
-    lengths: AnyArray
-    cursor: AnyArray
-    later: AnyArray
-    wanting: Words
-    waiting: Words
 
 
 class Listed(NamedTuple):
@@ -84,22 +68,6 @@ def list_best(listed: Any, count: int, v: int, candidate: Any, near: Any, u: int
     listed.target[count], listed.parent[count] = v, u
     listed.found[count], listed.near[count] = candidate, near
     return count + 1
-
-
-@subroutine
-def want_tail(tails: Any, row: int, head: int) -> None:
-    """Have a row go on behind its first ``head`` arcs, if it has more."""
-    if len(tails.lengths) and head < tails.lengths[row]:
-        tails.cursor[row] = head
-        drop(tails.waiting, row)
-        put(tails.wanting, row)
-
-
-def new_tails(lengths: AnyArray, distances: np.dtype[Any]) -> Tails:
-    """Tails of rows of these lengths, none of which wants or waits."""
-    cursor, later = (np.empty(len(lengths), dtype) for dtype in (lengths.dtype, distances))
-    bitmaps = (np.zeros(words_for(len(lengths)), np.uint64) for _ in range(2))
-    return Tails(lengths, cursor, later, *bitmaps)
 
 
 def new_listed(entries: int, ids: np.dtype[Any], distances: np.dtype[Any]) -> Listed:

@@ -14,7 +14,8 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import kernel, small_part, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.sums import path_sum
-from ooc_graph.kernels.cpu.sssp.owned_lists import list_best, want_tail
+from ooc_graph.kernels.cpu.sssp.owned_lists import list_best
+from ooc_graph.kernels.cpu.sssp.tails import want_tail
 
 
 @kernel

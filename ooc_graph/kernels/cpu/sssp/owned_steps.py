@@ -19,8 +19,9 @@ from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
 from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.kernels.cpu.sssp import push
-from ooc_graph.kernels.cpu.sssp.owned_lists import list_best, want_tail
+from ooc_graph.kernels.cpu.sssp.owned_lists import list_best
 from ooc_graph.kernels.cpu.sssp.push import AHEAD, FLAG_BITS, QUEUED, WAITING
+from ooc_graph.kernels.cpu.sssp.tails import want_tail
 from ooc_graph.prefetch import prefetch
 
 

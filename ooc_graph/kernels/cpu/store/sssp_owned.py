@@ -13,32 +13,44 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import Words, drop, pack_bits, put, words_for
+from ooc_graph.kernels.common.bitmap import Words, drop, pack_bits, words_for
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.sssp.owned import SharedSettled
-from ooc_graph.kernels.common.sssp.rows import Known
+from ooc_graph.kernels.common.sssp.rows import Known, LightRows
 from ooc_graph.kernels.common.sssp.sums import path_sum
-from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.rows import TierRows, until
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank
-from ooc_graph.kernels.cpu.sssp.owned_lists import Listed, Own, Tails, new_tails
+from ooc_graph.kernels.cpu.sssp.owned_lists import Listed, Own
 from ooc_graph.kernels.cpu.sssp.owned_looks import has_beside, mark_losing
 from ooc_graph.kernels.cpu.sssp.owned_plateaus import offer_arcs
 from ooc_graph.kernels.cpu.sssp.owned_steps import push_arcs, tail_of_ring
-from ooc_graph.kernels.cpu.store import sssp as steps
-from ooc_graph.kernels.cpu.store import sssp_steps as ranked
+from ooc_graph.kernels.cpu.sssp.tails import (
+    Tails,
+    advance,
+    new_tails,
+    raise_bound,
+    smallest_later,
+    wait_for,
+)
+from ooc_graph.kernels.cpu.store.sssp import has_empty_head, light_heads
 from ooc_graph.types import AnyArray, Dealing, IntArray
 
-HEAD, QUEUED, PENDING, AGAIN, FOUND, LISTED, LOOKED, FULL = range(8)
-"""Words of the counts of a `TailPush`: the ring and what is done again, as `push_own` has them;
-rows that have found a parent, entries listed, arcs examined, and whether there was no room for an
-entry."""
+RING, IN_RING, PENDING, AGAIN, FOUND, LISTED, LOOKED, FULL = range(8)
+"""Words of the counts of a `TailStep`.
+
+The ring of `push_own`: where it begins, the rows in it, those pending, and what is done again; rows
+that have found a parent, entries listed, arcs examined, and 1 if there was no room for an entry.
+"""
 
 
-class TailPush(NamedTuple):
-    """State of a step along tails; ``smallest`` (1,) and ``bound`` are as of `push_own`."""
+class TailStep(NamedTuple):
+    """State of pushes and offers along tails.
 
-    out: Any
+    ``counts`` int64 (8,): see `RING`. ``smallest`` (1,) and ``bound`` are as of `push_own`.
+    """
+
+    out: LightRows
     own: Own
     tails: Tails
     bound: Any
@@ -48,56 +60,44 @@ class TailPush(NamedTuple):
     counts: IntArray
 
 
-@subroutine
-def _stop_at(push: Any, row: int, arcs: int, is_full: bool) -> None:
-    """Note that a row stops or goes on behind so many arcs more."""
-    tails = push.tails
-    tails.cursor[row] += arcs
-    push.counts[LOOKED] += arcs
-    push.counts[FULL] |= is_full
-    if tails.cursor[row] == tails.lengths[row]:
-        drop(tails.wanting, row)
-
-
 @scanner
 @subroutine
-def push_tail(push: Any, row: int, neighbors: Any, weights: Any) -> bool:
+def push_tail(step: Any, row: int, neighbors: Any, weights: Any) -> bool:
     """Push a row along its tail, as `push_own` does along its head."""
-    counts, own, tails = push.counts, push.own, push.tails
+    counts, own, tails = step.counts, step.own, step.tails
     if counts[FULL]:
         return False
-    tail = tail_of_ring(own, counts[HEAD], counts[QUEUED])
-    ring = tail, counts[QUEUED], counts[PENDING], counts[AGAIN], push.smallest[0]
+    tail = tail_of_ring(own, counts[RING], counts[IN_RING])
+    ring = tail, counts[IN_RING], counts[PENDING], counts[AGAIN], step.smallest[0]
     arcs, positions = (neighbors, weights), (np.int64(0), len(neighbors))
-    below = push.bound, push.settled, push.listed
+    below = step.bound, step.settled, step.listed
     arc, is_full, entries, ring = push_arcs(
-        push.out, own, row, arcs, positions, below, counts[LISTED], ring
+        step.out, own, row, arcs, positions, below, counts[LISTED], ring
     )
-    _, counts[QUEUED], counts[PENDING], counts[AGAIN], push.smallest[0] = ring
-    counts[LISTED] = entries
+    _, counts[IN_RING], counts[PENDING], counts[AGAIN], step.smallest[0] = ring
+    counts[LISTED], counts[FULL] = entries, is_full
+    counts[LOOKED] += arc
     if arc < len(neighbors) and not is_full:
-        top = own.wave.top[0]
-        tails.later[row] = path_sum(own.wave.distance[row], weights[arc], top)
-        drop(tails.wanting, row)
-        put(tails.waiting, row)
-    _stop_at(push, row, arc, is_full)
+        wait_for(tails, row, path_sum(own.wave.distance[row], weights[arc], own.wave.top[0]))
+    advance(tails, row, arc)
     return bool(arc == len(neighbors))
 
 
 @scanner
 @subroutine
-def offer_tail(push: Any, row: int, neighbors: Any, weights: Any) -> bool:
+def offer_tail(step: Any, row: int, neighbors: Any, weights: Any) -> bool:
     """Offer a row along its tail, as `offer_rows` does along its head."""
-    counts = push.counts
+    counts = step.counts
     if counts[FULL]:
         return False
     arcs, positions = (neighbors, weights), (np.int64(0), len(neighbors))
     found = counts[FOUND], counts[LISTED]
-    arc, is_full, found = offer_arcs(push.own, row, arcs, positions, push.listed, found)
-    counts[FOUND], counts[LISTED] = found
+    arc, is_full, found = offer_arcs(step.own, row, arcs, positions, step.listed, found)
+    (counts[FOUND], counts[LISTED]), counts[FULL] = found, is_full
+    counts[LOOKED] += arc
     if arc < len(neighbors) and not is_full:
-        drop(push.tails.wanting, row)
-    _stop_at(push, row, arc, is_full)
+        drop(step.tails.wanting, row)
+    advance(step.tails, row, arc)
     return bool(arc == len(neighbors))
 
 
@@ -111,7 +111,7 @@ class Looking(NamedTuple):
 
 @scanner
 @subroutine
-def look_beside(looking: Any, row: int, neighbors: Any, weights: Any) -> bool:  # noqa: ARG001
+def look_beside(looking: Any, _row: int, neighbors: Any, _weights: Any) -> bool:
     """Look along a row, until one is found."""
     if not looking.found[0]:
         looking.found[0] = has_beside(neighbors, 0, len(neighbors), looking.settled, looking.wanted)
@@ -126,11 +126,11 @@ class StoreOwnedSsspRank(CpuOwnedSsspRank):
 
     def __init__(self, dealing: Dealing, out: TierRows, known: Known, *, directed: bool) -> None:
         heads = out.heads
-        if steps.has_empty_head(heads):
+        if has_empty_head(heads):
             raise ValueError("SSSP needs the first arc of every row in memory")
-        super().__init__(dealing, steps.light_heads(heads), known, directed=directed)
+        super().__init__(dealing, light_heads(heads), known, directed=directed)
         self.arcs = int(heads.lengths.sum(dtype=np.int64))
-        self._tails = new_tails(heads.lengths, self._wave.distance.dtype)
+        self._tails = new_tails(heads.lengths, np.empty_like(self._wave.distance))
         self._tier, self._none = out, np.empty(0, np.uint64)
 
     def begin(self, root: int, bound: float, distance: AnyArray | None, most_listed: int) -> None:
@@ -141,22 +141,21 @@ class StoreOwnedSsspRank(CpuOwnedSsspRank):
 
     def _take_pending(self) -> None:
         super()._take_pending()
-        ranked.raise_bound(self._tails, self._bound)
+        raise_bound(self._tails, self._bound)
+        self._smallest = smallest_later(self._tails, self._kind(self._smallest))
 
     def _push_queue(self, shared: SharedSettled, listed: int) -> tuple[int, int, int]:
         """Push the rows in the queue along heads and tails; as of `CpuOwnedSsspRank`."""
         listed, examined, again = super()._push_queue(shared, listed)
         while not self._queued and self._tails.wanting.any():
             counts = self._scan(push_tail, shared.settled, listed)
-            self._queued, self._pending, listed = (
-                int(counts[word]) for word in (QUEUED, PENDING, LISTED)
-            )
+            self._queued, self._pending = int(counts[IN_RING]), int(counts[PENDING])
+            listed = int(counts[LISTED])
             examined, again = examined + int(counts[LOOKED]), again + int(counts[AGAIN])
             if counts[FULL]:
                 break
             listed, more, repeated = super()._push_queue(shared, listed)
             examined, again = examined + more, again + repeated
-        self._smallest = ranked.smallest_later(self._tails, self._kind(self._smallest))
         return listed, examined, again
 
     def _still_to_go(self) -> int:
@@ -165,15 +164,15 @@ class StoreOwnedSsspRank(CpuOwnedSsspRank):
     def _scan(self, scan: Any, settled: AnyArray, listed: int) -> IntArray:
         """Go along the tails that are wanted, until the list is full; the counts of that."""
         window, tails, counts = self._tier.window, self._tails, np.zeros(FULL + 1, np.int64)
-        counts[HEAD], counts[QUEUED], counts[PENDING] = self._head, self._queued, self._pending
+        counts[RING], counts[IN_RING], counts[PENDING] = self._head, self._queued, self._pending
         counts[LISTED], counts[FOUND] = listed, self._found
         smallest = np.array([self._smallest])
         given = self._out, self._own, tails, self._bound, settled, self._entries()
-        state = TailPush(*given, smallest, counts)
+        step = TailStep(*given, smallest, counts)
+        until_full = until(lambda: bool(counts[FULL]), partial(scan, step))
         for count in self._tier.tails(tails.wanting):
             window.cursor[:count] = tails.cursor[window.row[:count]]
-            self._tier.scan(count, partial(scan, state))
-            if counts[FULL]:
+            if not self._tier.scan(count, until_full):
                 break
         self._smallest = smallest.item()
         return counts
@@ -189,24 +188,22 @@ class StoreOwnedSsspRank(CpuOwnedSsspRank):
 
     def may_reach_more(self, shared: SharedSettled) -> bool:
         """Whether own rows that are left may have a neighbour that is settled."""
+        if super().may_reach_more(shared):
+            return True
         beyond = pack_bits(self._wave.distance > self._low)
         return self._look(beyond, shared.settled, wanted=True)
 
     def overflowed(self, shared: SharedSettled) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
+        if super().overflowed(shared):
+            return True
         losing = np.zeros(words_for(self._dealing.rows), np.uint64)
         mark_losing(self._own, self._known.heaviest, losing)
         return self._look(losing, shared.settled, wanted=False)
 
     def _look(self, rows: Words, settled: AnyArray, *, wanted: bool) -> bool:
-        """Whether a neighbour of some rows is settled, or is not."""
-        looking = Looking(settled, wanted, np.zeros(1, np.int64))
-        self._tier.scan_rows(rows, partial(look_beside, looking))
-        return bool(looking.found[0])
-
-    def rehearse(self, shared: SharedSettled) -> None:
-        """As of `CpuOwnedSsspRank`."""
-        super().rehearse(shared)
-        self._tails.cursor[0] = 1
-        self._tails.wanting[0] = 1
-        self._scan(offer_tail, self._none, 0)
+        """Whether a neighbour along the tails of some rows is settled, or is not."""
+        found = np.zeros(1, np.int64)
+        scan = partial(look_beside, Looking(settled, wanted, found))
+        self._tier.scan_tails(rows, until(lambda: bool(found[0]), scan))
+        return bool(found[0])

@@ -17,11 +17,12 @@ from ooc_graph.kernels.common.dealt import copy_own
 from ooc_graph.kernels.common.sssp.distances import Payload
 from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.rows import Known
-from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.rows import TierRows, until
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.listing import push_once
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared, ready
+from ooc_graph.kernels.cpu.sssp.tails import new_tails, raise_bound, smallest_later
 from ooc_graph.kernels.cpu.store import sssp as steps
 from ooc_graph.kernels.cpu.store import sssp_steps as ranked
 from ooc_graph.types import AnyArray, Dealing, owner_of
@@ -54,11 +55,7 @@ class StoreSsspRank(CpuSsspRank):
         bits = words_for(dealing.rows)
         self._bits, self._more = (np.zeros(bits, np.uint64) for _ in "12")
         # While rows are pushed, the distances of the own rows are not written yet.
-        self._tails = ranked.Tails(
-            np.empty(dealing.rows, heads.starts.dtype),
-            self._distance,
-            *(np.zeros(bits, np.uint64) for _ in "12"),
-        )
+        self._tails = new_tails(heads.lengths, self._distance)
         self._target = np.empty(most_listed, self._ids)
         self._found = np.empty(most_listed, self._top.dtype)
         self._lows = np.empty(team.threads, self._top.dtype)
@@ -79,7 +76,7 @@ class StoreSsspRank(CpuSsspRank):
         self._bound, tails = bound, self._tails
         ranked.forget(shared.improved, wave.dealt, tails)
         if has_risen:
-            ranked.raise_bound(tails, limit)
+            raise_bound(tails, limit)
         queued, pending, _ = ready(
             self._out, wave, shared.improved, self._queued, self._pending, has_risen, limit
         )
@@ -93,13 +90,16 @@ class StoreSsspRank(CpuSsspRank):
         listing = self._listing(shared, limit, target, found, listed)
         # Along the tails that are wanted, as many as fit.
         out = self._out_rows
-        for count in out.tails(tails.wanting):
-            if listing.counts[ranked.LISTED] == len(target):
-                break
+        scan = until(
+            lambda: bool(listing.counts[ranked.LISTED] == len(target)),
+            partial(ranked.list_improvements, listing),
+        )
+        for count in out.tails(tails.wanting) if listed < len(target) else ():
             out.window.cursor[:count] = tails.cursor[out.window.row[:count]]
-            out.scan(count, partial(ranked.list_improvements, listing))
+            if not out.scan(count, scan):
+                break
         listed = int(listing.counts[ranked.LISTED])
-        least = np.array([ranked.smallest_later(tails, self._kind(smallest))], self._top.dtype)
+        least = np.array([smallest_later(tails, self._kind(smallest))], self._top.dtype)
         payload = target[:listed].copy(), found[:listed].copy(), least
         looked, more = listing.counts[steps.LOOKED], listing.counts[ranked.AGAIN]
         return payload, int(examined + looked), int(again + more)
@@ -117,10 +117,9 @@ class StoreSsspRank(CpuSsspRank):
         listed: int = 0,
     ) -> ranked.Listing:
         """State of a step that lists, with so many entries listed already."""
-        dealt, lengths = self._wave.dealt, self._out_rows.heads.lengths
         counts = np.array([0, listed, 0])
         return ranked.Listing(
-            shared.distance, dealt, lengths, self._tails, bound, self._top, target, found, counts
+            shared.distance, self._wave.dealt, self._tails, bound, self._top, target, found, counts
         )
 
     def _lengths(self, rows: AnyArray) -> AnyArray:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, drop, members_of, put
+from ooc_graph.kernels.common.bitmap import WORD_BITS, drop, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp import plateaus
@@ -15,25 +15,13 @@ from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
 from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS
+from ooc_graph.kernels.cpu.sssp.tails import Tails, advance, wait_for, want_tail
 from ooc_graph.kernels.cpu.store.sssp import EXAMINED, LOOKED, beyond_head
 from ooc_graph.types import AnyArray, IntArray
 
 LISTED, AGAIN = 1, 2
 """Places in the counts of a `Listing`: entries, and those of them that were reached before.
 `LOOKED` is the third."""
-
-
-class Tails(NamedTuple):
-    """Rows whose head is exhausted, and how far along their tails they are.
-
-    ``wanting``, a bitmap, has the rows that go on now, and ``waiting`` those whose next candidate,
-    ``later`` (rows,), is above the bound. ``cursor`` (rows,) is a row's next arc.
-    """
-
-    cursor: AnyArray
-    later: AnyArray
-    wanting: Words
-    waiting: Words
 
 
 class Listing(NamedTuple):
@@ -44,7 +32,6 @@ class Listing(NamedTuple):
 
     distance: AnyArray
     dealt: Dealt
-    lengths: AnyArray
     tails: Tails
     bound: Any
     top: Any
@@ -65,32 +52,14 @@ def forget(improved: Any, dealt: Any, tails: Any) -> None:
 
 
 @kernel
-def raise_bound(tails: Any, bound: Any) -> None:
-    """Have rows go on whose next candidate is within the bound."""
-    for row in members_of(tails.waiting):
-        if tails.later[row] <= bound:
-            drop(tails.waiting, row)
-            put(tails.wanting, row)
-
-
-@kernel
 def note_exhausted(heads: Any, wave: Any, count: int, tails: Any) -> None:
     """Have the rows ``queue[:count]`` go on that took all of their head and have more arcs."""
     for index in range(count):
         row = np.int64(wave.queue[index])
         taken = np.int64(wave.taken[row]) >> FLAG_BITS
         head = heads.starts[row + 1] - heads.starts[row]
-        if taken == head and head < heads.lengths[row]:
-            tails.cursor[row] = head
-            put(tails.wanting, row)
-
-
-@kernel
-def smallest_later(tails: Any, smallest: Any) -> Any:
-    """Smallest candidate of those that wait, or ``smallest``."""
-    for row in members_of(tails.waiting):
-        smallest = min(smallest, tails.later[row])
-    return smallest
+        if taken == head:
+            want_tail(tails, row, head)
 
 
 @scanner
@@ -102,9 +71,7 @@ def list_improvements(listing: Any, row: int, neighbors: Any, weights: Any) -> b
     while arc < len(neighbors):
         candidate = path_sum(at, weights[arc], listing.top)
         if candidate > listing.bound:
-            tails.later[row] = candidate
-            drop(tails.wanting, row)
-            put(tails.waiting, row)
+            wait_for(tails, row, candidate)
             break
         if listed == len(listing.target):
             break
@@ -116,9 +83,7 @@ def list_improvements(listing: Any, row: int, neighbors: Any, weights: Any) -> b
         arc += 1
     counts[LISTED] = listed
     counts[LOOKED] += arc
-    tails.cursor[row] += arc
-    if tails.cursor[row] == listing.lengths[row]:
-        drop(tails.wanting, row)
+    advance(tails, row, arc)
     return bool(arc == len(neighbors))
 
 
