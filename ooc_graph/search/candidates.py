@@ -2,15 +2,18 @@
 
 Strategies are tried in the order of tables: one for one source and for components, one for many.
 CUDA comes first. On each device, strategies that keep more in memory come first, since they are
-faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
-memory: ranks that have their rows on the devices, then ranks that have them in pinned memory. Ranks
-on the CPU are tried if no worker has room for all rows. On both devices one process that leaves
-arcs in the store comes next. SSSP ranks that have the distances of their own rows alone are slower
-than that: they are tried if no worker has room for the state of all vertices, or if ranks are asked
-for. Ranks that leave arcs in the store come last, those that own their distances behind the others.
-Of PageRank, which needs all arcs in each pass,
-other strategies leave them there. Many sources share each look at an arc in batches. On a CUDA
-device they are searched one by one if there is no room for that.
+faster:
+
+- one process or device with all rows in memory, or in pinned memory;
+- ranks, if no worker or device has room for all rows;
+- one process that leaves arcs in the store;
+- SSSP ranks that have the distances of their own rows alone, if no worker has room for the state of
+  all vertices, or if ranks are asked for: they are slower than one process;
+- ranks that leave arcs in the store, and last those of them that own their distances.
+
+PageRank needs all arcs in each pass, so strategies of its own leave them in the store. Many sources
+share each look at an arc in batches. On a CUDA device they are searched one by one if there is no
+room for that.
 
 A strategy's module is imported when its turn comes: a first search in a new process needs few.
 """
