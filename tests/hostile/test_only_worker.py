@@ -22,7 +22,14 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
         yield arena
 
 
-@pytest.mark.parametrize("call", Works.NAMES)
+# What others do as well: read text, write an answer, search without ranks.
+VARIANTS = {"build of text", "bfs to a store", "sssp", "many sources to a store"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in VARIANTS)) for name in Works.NAMES],
+)
 def test_the_only_worker_is_killed(call: str, works: Works, arena: Arena, tmp_path: Path) -> None:
     """Whenever that is: before a task arrives, while it runs, or when it has ended."""
     (pid,) = arena.worker_pids()

@@ -113,7 +113,7 @@ def test_small_graphs(dtype: str) -> None:
     run()
 
 
-@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("directed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_graphs_of_many_blocks(directed: bool) -> None:
     arcs = skewed(24_000, 140_000, "float32", directed=directed, seed=3)
     search = DEVICE.sssp(arcs.shards(1)[0])
@@ -235,7 +235,7 @@ def client() -> Iterator[Client]:
         yield two
 
 
-@pytest.mark.parametrize("arrays", ["store", "dask"])
+@pytest.mark.parametrize("arrays", ["store", pytest.param("dask", marks=pytest.mark.slow)])
 def test_workers_stay_within_the_budget(
     arrays: str,
     graph: og.Graph,
