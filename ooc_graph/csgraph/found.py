@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.sparse import csgraph as scipys
 from ooc_graph.api.many import shortest_paths
 from ooc_graph.csgraph.matrices import all_threads, arcs_of, has_negative, sides_of
 from ooc_graph.edges.arrays import ArraySource
-from ooc_graph.errors import NegativeCycleError
+from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.csr.distances import NearestSearch
 from ooc_graph.kernels.cpu.csr.order import NONE, breadth_first
@@ -39,7 +40,9 @@ class Asked(NamedTuple):
 def from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArray, ...]:
     """Distances (sources, vertices) on weights of 0 or more, and predecessors if asked for."""
     if not asked.unweighted and len(sources) >= FEW_SOURCES:
-        return all_from_each(matrix, sources, asked)
+        # Weights whose sums might exceed float64 are refused there.
+        with suppress(InputError):
+            return all_from_each(matrix, sources, asked)
     distance, predecessor = _answers(len(sources), matrix.shape[0], asked)
     sides = sides_of(arcs_of(matrix, weighted=not asked.unweighted), directed=asked.directed)
 
@@ -117,16 +120,16 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
     is_exact = not has_negative(matrix)
     if not is_exact and (matrix.diagonal() < 0).any():
         raise scipys.NegativeCycleError("an arc from a vertex to itself has a negative weight")
-    finite = np.isfinite(weights)
+    leads = weights < np.inf
     answers: tuple[AnyArray, ...]
-    if not finite.any():
+    if not leads.any():
         answers = _answers(len(sources), vertices, asked)
         answers[0][np.arange(len(sources)), sources] = 0
         return answers if asked.predecessors else answers[:1]
     begin = np.repeat(np.arange(vertices, dtype=np.int32), np.diff(matrix.indptr))
     columns = begin, matrix.indices, weights
-    if not finite.all():
-        columns = begin[finite], matrix.indices[finite], weights[finite]
+    if not leads.all():
+        columns = begin[leads], matrix.indices[leads], weights[leads]
     chosen, at = np.unique(sources, return_inverse=True)
     edges = ArraySource(*columns, asked.directed, weights.dtype, (0, vertices))
     # Not `from_edges`, which releases what other calls have loaded.

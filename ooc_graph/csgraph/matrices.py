@@ -46,7 +46,7 @@ def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
     elif np.ma.isMaskedArray(csgraph):
         matrix = scipys.csgraph_from_masked(csgraph)
     else:
-        matrix = scipys.csgraph_from_dense(csgraph)
+        matrix = scipys.csgraph_from_dense(np.asarray(csgraph))
     if matrix.ndim != 2:
         raise ValueError("compressed-sparse graph must be 2-D")
     if matrix.shape[0] != matrix.shape[1]:
@@ -56,6 +56,9 @@ def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
         # Arrays may be longer than what they hold. The caller's are left as they are.
         matrix = copy(matrix)
         matrix.data, matrix.indices = matrix.data[:arcs], matrix.indices[:arcs]
+    if matrix.dtype != np.float64 and not matrix.has_canonical_format:
+        # As in SciPy's functions, this sorts rows, and adds up arcs that stand there several times.
+        matrix = matrix.astype(np.float64)
     return matrix
 
 

@@ -61,7 +61,7 @@ def dijkstra(
     """
     matrix, asked = as_csr(csgraph, directed=directed), Asked(directed, return_predecessors)
     sources, shape = vertices_of(indices, matrix.shape[0])
-    if float(limit) < 0:
+    if not float(limit) >= 0:
         raise ValueError("limit must be >= 0")
     is_negative = not unweighted and has_negative(matrix)
     if is_negative or is_small(matrix, 1 if min_only else len(sources)):
@@ -136,13 +136,13 @@ def floyd_warshall(
 ) -> Any:
     """Shortest distances of all pairs; `scipy.sparse.csgraph.floyd_warshall`.
 
-    Parameters, results and errors are those of `johnson`, whose algorithm it is; with
-    ``overwrite`` SciPy may write to ``csgraph`` if it is small.
+    Parameters, results and errors are those of `johnson`, whose algorithm it is. Nothing is
+    written to ``csgraph``, not even with ``overwrite``.
     """
     matrix = as_csr(csgraph, directed=directed)
     if is_small(matrix, matrix.shape[0]):
         given = return_predecessors, unweighted, overwrite
-        return scipys.floyd_warshall(csgraph, directed, *given)
+        return scipys.floyd_warshall(matrix, directed, *given)
     return johnson(matrix, directed, None, return_predecessors, unweighted)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from scipy.sparse import csgraph as scipys
@@ -53,7 +52,7 @@ def breadth_first_order(
 
 def _checked(csgraph: Any, i_start: int, *, directed: bool) -> tuple[int, Any]:
     """The vertex to begin at and the matrix; ValueError if that has no such vertex."""
-    start, matrix = operator.index(i_start), as_csr(csgraph, directed=directed)
+    start, matrix = int(i_start), as_csr(csgraph, directed=directed)
     if not 0 <= start < matrix.shape[0]:
         raise ValueError(f"i_start is {start}: the graph has vertices 0 to {matrix.shape[0] - 1}")
     return start, matrix

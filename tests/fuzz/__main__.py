@@ -1,4 +1,4 @@
-"""Fuzz the readers: ``python -m tests.fuzz --executions 1000000``, or ``make fuzz``."""
+"""Fuzz readers and csgraph: ``python -m tests.fuzz --executions 1000000``, or ``make fuzz``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECORD = ROOT / "benchmarks" / "records" / "fuzz.jsonl"
 MEMORY = Path("/dev/shm")
 MOST_CRASHES = 5
 PACKAGES = ("atheris", "pyarrow", "pydantic", "zstandard")
-SLOW = {"signed": 12, "damaged": 12, "run": 12, "events": 8, "job": 3}
+SLOW = {"signed": 12, "damaged": 12, "run": 12, "events": 8, "job": 3, "csgraph": 12}
 """By how a target's name begins: as many fewer executions, since each takes so much longer."""
 
 

@@ -71,8 +71,8 @@ def json_of(data: bytes) -> Any:
 
 def load_all() -> dict[str, Prepare]:
     """The table, with the targets of all modules."""
-    from tests.fuzz import edge_targets, job_targets, store_targets
+    from tests.fuzz import csgraph_targets, edge_targets, job_targets, store_targets
 
-    modules = (edge_targets, store_targets, job_targets)
+    modules = (edge_targets, store_targets, job_targets, csgraph_targets)
     assert all(modules)
     return TARGETS

@@ -188,6 +188,13 @@ def test_infinite_weights_lead_nowhere() -> None:
                 assert_same(getattr(ours, name)(matrix, directed), others[0])
 
 
+def test_sums_of_the_largest_weights_may_be_infinite() -> None:
+    matrix = graph_of("sparse")
+    matrix.data[::2] = np.finfo(np.float64).max
+    for indices in (3, None):
+        assert_same(ours.johnson(matrix, indices=indices), scipys.dijkstra(matrix, indices=indices))
+
+
 def test_weights_that_are_no_numbers_hide_no_negative_ones() -> None:
     # A search for weights of 0 or more would not end on the cycle 1 <-> 2.
     weights, ends = [1.0, np.nan, -2.0, 1.0], ([0, 0, 1, 2], [1, 2, 2, 1])
@@ -243,10 +250,18 @@ def test_other_kinds_of_matrices() -> None:
     for array in (frozen.data, frozen.indices, frozen.indptr):
         array.flags.writeable = False
     assert_same(ours.dijkstra(frozen, indices=1), scipys.dijkstra(matrix, indices=1))
-    # Rows in no order, and an arc that stands there twice.
-    loose = sparse.csr_array((np.array([3.0, 5.0, 2.0]), [2, 1, 2], [0, 3, 3, 3]), shape=(3, 3))
-    assert ours.dijkstra(loose, indices=0).tolist() == [0, 5, 2]
-    assert ours.breadth_first_order(loose, 0)[0].tolist() == [0, 2, 1]
+    with pytest.warns(PendingDeprecationWarning):
+        given = np.asmatrix(dense), 1.0
+    assert type(ours.breadth_first_tree(*given)) is type(scipys.breadth_first_tree(*given))
+    # Rows in no order, and an arc that stands there twice: SciPy adds up what is not float64.
+    for dtype, far, order in ((np.float64, 2, [0, 2, 1]), (np.float32, 5, [0, 1, 2])):
+        weights = np.array([3, 5, 2], dtype)
+        loose = sparse.csr_array((weights, [2, 1, 2], [0, 3, 3, 3]), shape=(3, 3))
+        for name in ("dijkstra", "johnson", "bellman_ford"):
+            assert getattr(ours, name)(loose, indices=0).tolist() == [0, 5, far]
+            assert getattr(scipys, name)(loose, indices=0).tolist() == [0, 5, far]
+        assert ours.breadth_first_order(loose, 0)[0].tolist() == order
+        assert scipys.breadth_first_order(loose, 0)[0].tolist() == order
 
 
 def star_of_rings(rings: int, length: int) -> Any:
@@ -313,11 +328,21 @@ def test_buckets_are_made_anew_when_their_pool_is_full(monkeypatch: pytest.Monke
     assert_same(ours.dijkstra(matrix, indices=1), scipys.dijkstra(matrix, indices=1))
 
 
+@pytest.mark.timeout(60)
+def test_no_empty_bucket_is_looked_at_before_far_ones() -> None:
+    # 3 and 4 are put in the last bucket at different times.
+    weights, ends = [1.0, 1.0, 1.0, 1e18, 1e18], ([0, 1, 2, 0, 2], [1, 2, 0, 3, 4])
+    matrix = sparse.csr_array((weights, ends), shape=(5, 5))
+    assert_same(ours.dijkstra(matrix, indices=0), scipys.dijkstra(matrix, indices=0))
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
         (lambda g: ours.dijkstra(g, indices=400), "indices out of range"),
         (lambda g: ours.dijkstra(g, limit=-1), "limit must be"),
+        (lambda g: ours.dijkstra(g, limit=np.nan), "limit must be"),
+        (lambda g: ours.johnson(-np.inf * sparse.triu(g, 1)), "weight -inf"),
         (lambda g: ours.breadth_first_order(g, -1), "i_start"),
         (lambda g: ours.connected_components(g, connection="none"), "connection must be"),
         (lambda g: ours.shortest_path(g, method="A"), "unrecognized method"),
@@ -333,6 +358,9 @@ def test_mistakes_are_named(call: Any, said: str) -> None:
 def test_small_graphs_are_left_to_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     matrix = graph_of("pieces")
+    few = matrix[:100, :100]
+    for given in (few.tocoo(), np.asfortranarray(few.toarray())):
+        assert_same(ours.floyd_warshall(given), scipys.floyd_warshall(few))
     calls = []
     monkeypatch.setattr(scipys, "dijkstra", lambda *given: calls.append(given))
     ours.dijkstra(matrix, indices=0)

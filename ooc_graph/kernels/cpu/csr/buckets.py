@@ -1,7 +1,8 @@
 """Vertices that wait in buckets of distance, for searches of shortest distances.
 
 Buckets are lists with entries in one pool, newest first. A vertex that moves on gets a new entry,
-and its old one is left; when the pool is full, all lists are made anew.
+and its old one is left; when the pool is full, all lists are made anew. The last list is of all
+that lies beyond the others; when these are empty, the first bucket becomes that of its nearest.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from ooc_graph.types import AnyArray
 NOWHERE, LATE = -1, -2
 """``slot`` of what is in no bucket, and of what waits to be scanned in the order of memory."""
 _FAREST = 1e18
-_CURRENT, _WAITING, FRONT, _POOLED, _IS_LATE = range(5)
-"""Words of ``State.counts``: the bucket that is scanned, vertices in buckets, rows of the front,
-entries in the pool, and whether short rows no longer wait."""
-COUNTS = 5
+_FIRST, _CURRENT, _WAITING, FRONT, _POOLED, _IS_LATE = range(6)
+"""Words of ``State.counts``: the bucket of the first list and the one that is scanned, vertices in
+buckets, rows of the front, entries in the pool, and whether short rows no longer wait."""
+COUNTS = 6
 
 
 class State(NamedTuple):
@@ -58,9 +59,9 @@ def _enter(state: Any, vertex: int, slot: int) -> None:
 @subroutine
 def insert(state: Any, vertex: int) -> None:
     """Put a vertex in the bucket of its distance, or in the last one; it may be in another."""
-    current, buckets = state.counts[_CURRENT], len(state.heads)
-    bucket = min(max(_bucket(state, state.distance[vertex]), current), current + buckets - 1)
-    slot = bucket & (buckets - 1)
+    buckets = len(state.heads)
+    bucket = max(_bucket(state, state.distance[vertex]), state.counts[_CURRENT])
+    slot = min(bucket - state.counts[_FIRST], buckets - 1)
     if state.slot[vertex] < 0:
         state.counts[_WAITING] += 1
     elif state.slot[vertex] == slot:
@@ -94,7 +95,7 @@ def take_front(state: Any) -> None:
     heads, counts, front = state.heads, state.counts, state.front
     counts[FRONT] = 0
     while counts[_WAITING] > 0 and counts[FRONT] == 0:
-        slot = counts[_CURRENT] & (len(heads) - 1)
+        slot = counts[_CURRENT] - counts[_FIRST]
         taken, entry, nearest = 0, np.int64(heads[slot]), np.int64(_FAREST)
         heads[slot] = -1
         while entry >= 0:
@@ -106,8 +107,8 @@ def take_front(state: Any) -> None:
                 nearest = min(nearest, _bucket(state, state.distance[vertex]))
             entry = np.int64(state.pool[entry, 1])
         counts[_WAITING] -= taken
-        if counts[_WAITING] == 0:
-            counts[_CURRENT] = max(counts[_CURRENT], nearest)
+        if slot == len(heads) - 1:
+            counts[_FIRST] = counts[_CURRENT] = nearest
         for index in range(taken):
             vertex = np.int64(front[index])
             if _bucket(state, state.distance[vertex]) <= counts[_CURRENT]:
@@ -118,7 +119,7 @@ def take_front(state: Any) -> None:
         if counts[FRONT] == 0:
             counts[_CURRENT] += 1
     if counts[FRONT] == 0 and not counts[_IS_LATE]:
-        counts[_IS_LATE], counts[_CURRENT] = 1, 0
+        counts[_IS_LATE], counts[_FIRST], counts[_CURRENT] = 1, 0, 0
         for row in range(len(state.slot)):
             front[counts[FRONT]] = row
             if state.slot[row] == LATE:

@@ -10,7 +10,7 @@ hubs, whose short rows rarely improve anything, these wait until the buckets are
 scanned once in the order of memory. What they improve goes through the buckets.
 
 Buckets are as wide as a quarter of the median weight for each arc that a row has on average. There
-are `BUCKETS`; what lies beyond the last waits in it, and is looked at again.
+are `BUCKETS`; what lies beyond the last waits in it, and is looked at when the others are empty.
 
 [1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms
 49 (2003).
