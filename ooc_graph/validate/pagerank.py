@@ -10,7 +10,9 @@ For the true ranks t, which A leaves as they are,
 follows for any x: one iteration proves how far an answer is from them, however it was found.
 
 If iterations ended once they changed the scores by less than ``vertices * tol``, one more changes
-them by less than ``alpha * vertices * tol``. If a number was asked for, they are done again.
+them by less than ``alpha * vertices * tol``. If that is much, or a number of iterations was asked
+for, they are done again. Few are, in the first case: the k-th changes scores by at most
+``2 * alpha**(k - 1)``.
 """
 
 from __future__ import annotations
@@ -129,20 +131,19 @@ class PagerankValidator:
         total = self.answer.score.sum()
         if abs(total - 1) > self._off(self.answer.iterations + 1):
             return self._verdict((RULE_SUM, f"the scores sum to {total}, not 1"))
-        problem = None if self.answer.tol is not None else self._iterations_problem()
+        problem = self._iterations_problem() if self.answer.repeated else None
         loops.round_scores(self.answer.score, _SCALE, self._score)
         self._step()
         changed, most = self._apart()
-        if problem is None and self.answer.tol is not None:
-            problem = self._change_problem(self.answer.tol, changed, most)
+        problem = problem or self._change_problem(changed, most)
         return self._verdict(problem, self._bound(changed))
 
     def _verdict(self, problem: Problem | None, bound: float | None = None) -> PagerankVerdict:
         seen = (0, 0) if bound is None else (self._count, self._tuples)
         return PagerankVerdict(-1, problem is None, *(problem or ("", "")), *seen, bound)
 
-    def _change_problem(self, tol: float, changed: float, most: int) -> Problem | None:
-        allowed = self.answer.alpha * self._count * tol
+    def _change_problem(self, changed: float, most: int) -> Problem | None:
+        allowed, tol = self.answer.allowed, self.answer.tol
         if changed <= allowed + self._off(1):
             return None
         return RULE_CONVERGED, (
@@ -161,7 +162,8 @@ class PagerankValidator:
         if off <= self._off(done + 1):
             return None
         right = self._score[most] / _SCALE
-        return RULE_ITERATIONS, f"{self._of(most)}, and {done} iterations give {right}"
+        iterations = f"{done} iterations give" if done > 1 else "1 iteration gives"
+        return RULE_ITERATIONS, f"{self._of(most)}, and {iterations} {right}"
 
     def _of(self, position: int) -> str:
         vertex = self.answer.vertices.id_of(position)

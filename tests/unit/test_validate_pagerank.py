@@ -27,6 +27,7 @@ ASKED: list[dict[str, Any]] = [
     {"iterations": 9, "jump": JUMP, "landing": LANDING},
     {"iterations": 4, "alpha": 1.0},
     {"tol": 1e-12, "alpha": 0.0, **SOME},
+    {"tol": 0.04, "iterations": 1},
 ]
 
 
@@ -100,6 +101,7 @@ def with_one(vertex: int, value: float, other: int | None = None) -> Any:
 
 TO_TOL: dict[str, Any] = {"tol": 1e-12, "landing": LANDING}
 BY_NUMBER: dict[str, Any] = {"iterations": 12, "landing": LANDING}
+TO_ANYTHING: dict[str, Any] = {"tol": 0.04, "iterations": 1}
 MISTAKES: list[tuple[dict[str, Any], dict[str, Any], Any, str, str]] = [
     (TO_TOL, {}, with_one(7, np.nan), "score from 0 to 1", "vertex 31 has score nan"),
     (TO_TOL, {}, with_one(7, -1e-9), "score from 0 to 1", "vertex 31 has score -1e-09"),
@@ -130,6 +132,8 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, Any], Any, str, str]] = [
     (BY_NUMBER, {"alpha": 0.84}, None, "scores of as many iterations", "12 iterations give"),
     (BY_NUMBER, {"iterations": 13}, None, "scores of as many iterations", "13 iterations give"),
     (BY_NUMBER, {"jump": JUMP}, None, "scores of as many iterations", "12 iterations give"),
+    (TO_ANYTHING, {}, swapped, "scores of as many iterations", ", and 1 iteration gives"),
+    (TO_ANYTHING, {"iterations": 2}, None, "scores of as many iterations", "2 iterations give"),
 ]
 
 
