@@ -15,7 +15,6 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError, ValidationFailedError
 from ooc_graph.kernels.cpu.pagerank.rank import LoadedArcs
-from ooc_graph.layout.manifest import Manifest
 from tests.command_line import Ended, call
 from tests.test_validate_command import rewrite
 
@@ -70,10 +69,14 @@ def test_the_least_memory_is_enough(graph: og.Graph) -> None:
     answer = og.pagerank(graph)
     with pytest.raises(MemoryBudgetError, match="validating weighted_pagerank needs") as caught:
         og.validate(graph, answer, memory_limit=1 << 10)
-    least = caught.value.least_bytes
+    least: Any = caught.value.least_bytes
     with pytest.raises(MemoryBudgetError):
         og.validate(graph, answer, memory_limit=least - 1)
     assert og.validate(graph, answer, memory_limit=least)[0].ok
+    listed = og.pagerank(graph, personalization={30: 1, 70: 1}, dangling={50: 1})
+    with pytest.raises(MemoryBudgetError) as caught:
+        og.validate(graph, listed, memory_limit=least)
+    assert caught.value.least_bytes == least + 3 * 24
 
 
 def test_one_of_another_graph_with_the_same_vertices(graph: og.Graph) -> None:
@@ -114,20 +117,29 @@ def with_attributes(answer: Path, target: Path, **changed: Any) -> Path:
     return target
 
 
-BAD: list[dict[str, Any]] = [
-    {"tol": ...},
-    {"tol": "x"},
-    {"tol": -1.0},
-    {"alpha": 2.0},
-    {"alpha": float("nan")},
-    {"iterations": 0},
-    {"weighted": 1},
-    {"personalization": 3},
-    {"personalization": [[30], [0.5]]},
-    {"personalization": [[30, 30], [0.5, 0.5]]},
-    {"personalization": [[30, 70], [1.5, -0.5]]},
-    {"dangling": [[30, "x"], [0.5, 0.5]]},
-    {"dangling": [[1 << 63], [1.0]]},
+def with_values(answer: Path, array: str, values: Any) -> None:
+    """Give an array of a stored answer other values, with all hashes: as a defect would."""
+    chunk = answer / array / "c/0"
+    data = values.tobytes() + bytes(chunk.stat().st_size - values.nbytes - 4)
+    crc = google_crc32c.value(data)
+    rewrite(answer, f"{array}/c/0", data + crc.to_bytes(4, "little"), crc32c=crc)
+    rewrite(answer, f"integrity/{array}.crc32c", crc.to_bytes(4, "little"))
+
+
+NO_ANSWER = "its attributes are not those of an answer; search again"
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"tol": ...}, "does not say what was asked; rank again to validate"),
+    ({"tol": "x"}, NO_ANSWER),
+    ({"tol": -1.0}, NO_ANSWER),
+    ({"tol": float("inf")}, NO_ANSWER),
+    ({"alpha": 2.0}, NO_ANSWER),
+    ({"alpha": float("nan")}, NO_ANSWER),
+    ({"iterations": 0}, NO_ANSWER),
+    ({"iterations": 10**400}, NO_ANSWER),
+    ({"weighted": 1}, NO_ANSWER),
+    ({"personalization": 3}, NO_ANSWER),
+    ({"personalization": [[30], [1.0]]}, NO_ANSWER),
+    ({"dangling": 1}, "its manifest has no dangling_vertex/zarr.json; restore the file, or build"),
 ]
 
 
@@ -135,35 +147,29 @@ def test_what_was_asked_must_be_known(
     graph: og.Graph, validate: Callable[..., Ended], tmp_path: Path
 ) -> None:
     answer = tmp_path / "r.zarr"
-    og.pagerank(graph, out=answer)
-    for number, changed in enumerate(BAD):
+    og.pagerank(graph, out=answer, personalization={30: 1, 70: 3})
+    for number, (changed, said) in enumerate(BAD):
         bad = with_attributes(answer, tmp_path / f"{number}.zarr", **changed)
         done = validate(graph.path, bad)
-        said = f"ooc-graph: {bad}: does not say what was asked; rank again to validate\n"
-        assert (done.code, done.err) == (2, said), changed
-    unknown = with_attributes(answer, tmp_path / "u.zarr", personalization=[[31], [1.0]])
-    done = validate(graph.path, unknown)
-    assert (done.code, "names a vertex that is none" in done.err) == (2, True)
+        assert done.code == 2, changed
+        assert done.err.startswith(f"ooc-graph: {bad}: {said}"), changed
     lied = with_attributes(answer, tmp_path / "l.zarr", alpha=0.5)
     done = validate(graph.path, answer, lied)
     assert (done.code, len(done.out.splitlines())) == (1, 2)
     assert f"{lied}: breaks rule 'change by another iteration': all scores" in done.err
+    with_values(answer, "personalization_vertex", np.array([31, 70]))
+    done = validate(graph.path, answer)
+    said = f"{answer}: personalization names vertex 31, which the graph does not have\n"
+    assert (done.code, done.err) == (2, f"ooc-graph: {said}")
 
 
 def test_a_stored_score_that_was_changed(
     graph: og.Graph, validate: Callable[..., Ended], tmp_path: Path
 ) -> None:
-    """With all hashes: as a defect would write it."""
     answer = tmp_path / "r.zarr"
     score = og.pagerank(graph, iterations=5, out=answer).pagerank.copy()
     score[[3, 9]] += 1e-9, -1e-9
-    chunk = answer / "pagerank/c/0"
-    data = score.tobytes() + bytes(chunk.stat().st_size - score.nbytes - 4)
-    crc = google_crc32c.value(data)
-    rewrite(answer, "pagerank/c/0", data + crc.to_bytes(4, "little"), crc32c=crc)
-    names = Manifest.load(answer).files
-    sidecar = next(name for name in names if "crc" in name and "pagerank" in name)
-    rewrite(answer, sidecar, crc.to_bytes(4, "little"))
+    with_values(answer, "pagerank", score)
     done = validate(graph.path, answer)
     assert done.code == 1
     assert "breaks rule 'scores of as many iterations': vertex " in done.out

@@ -61,15 +61,17 @@ class Result(Compared, Exports):
         is_own &= isinstance(stored.attributes.get("limit", 0), (int, float))
         is_own &= isinstance(sources, list) and all(isinstance(one, int) for one in sources)
         if not is_own or issubclass(kind, TreeResult) != isinstance(root, int):
-            raise CorruptStoreError(
-                f"{stored.path}: its attributes are not those of an answer; search again"
-            )
-        opened: Self = kind(root, None, stored, **kind.facts(stored.attributes))
+            raise no_answers(stored)
+        opened: Self = kind(root, None, stored, **kind.facts(stored.attributes, stored))
         return opened
 
     @classmethod
-    def facts(cls, attributes: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
-        """What attributes say besides the columns, by field."""
+    def facts(
+        cls,
+        attributes: Mapping[str, Any],  # noqa: ARG003
+        arrays: Mapping[str, AnyArray] | Stored,  # noqa: ARG003
+    ) -> dict[str, Any]:
+        """What attributes, and arrays that are no columns, say: by field."""
         return {}
 
     @property
@@ -108,7 +110,11 @@ class TreeResult(Result):
     sources: tuple[int, ...] = ()
 
     @classmethod
-    def facts(cls, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def facts(
+        cls,
+        attributes: Mapping[str, Any],
+        arrays: Mapping[str, AnyArray] | Stored,  # noqa: ARG003
+    ) -> dict[str, Any]:
         """As of any result."""
         sources = tuple(attributes.get("sources") or ())
         return {"limit": attributes.get("limit"), "sources": sources}
@@ -182,6 +188,13 @@ class TreeResult(Result):
         if isinstance(self.columns, Stored):
             return InStore(self.columns)
         return InMemory(self.on_host(VERTEX), self.on_host(PARENT))
+
+
+def no_answers(stored: Stored) -> CorruptStoreError:
+    """The error of a store whose attributes no answer has."""
+    return CorruptStoreError(
+        f"{stored.path}: its attributes are not those of an answer; search again"
+    )
 
 
 def require_unlimited(result: Result, name: str) -> None:

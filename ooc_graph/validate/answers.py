@@ -141,7 +141,15 @@ MOST_ALLOWED = 0.01
 No two vectors of scores differ by more than 2.
 """
 Chances = tuple[IntArray, AnyArray]
-"""Positions of some vertices, each once, and chances, which sum to 1."""
+"""Positions of some vertices, ascending, and chances, float64, which sum to 1."""
+
+
+def _are_chances(positions: IntArray, chance: AnyArray, count: int) -> bool:
+    ascend = len(positions) and bool((positions[1:] > positions[:-1]).all())
+    if not ascend or positions[0] < 0 or positions[-1] >= count or chance.dtype != np.float64:
+        return False
+    is_like = chance.shape == positions.shape and bool((chance >= 0).all())
+    return is_like and abs(float(chance.sum()) - 1) < 1e-9
 
 
 @dataclass(frozen=True)
@@ -165,8 +173,11 @@ class PagerankAnswer:
         if self.score.dtype != np.float64:
             raise UsageError(f"scores are float64, not {self.score.dtype}")
         for chances in (self.jump, self.landing):
-            if chances is not None and chances[0].min() < 0:
-                raise UsageError("personalization or dangling names a vertex that is none")
+            if chances is not None and not _are_chances(*chances, self.vertices.count):
+                raise UsageError(
+                    "what scores jump to, or land on, are vertices in ascending order, and their "
+                    "chances, which sum to 1"
+                )
 
     @property
     def allowed(self) -> float:

@@ -40,6 +40,8 @@ RULE_ITERATIONS = "scores of as many iterations"
 _SCALE = 2.0**61
 """Units in 1. Answers are in the same, up to the rounding to float64; twice this fits int64."""
 _EPS = 2.0**-53
+_PIECE = 1 << 16
+"""Vertices that scores jump to, of so many at a time."""
 _ROUNDINGS = 20
 """Operations in float64 that the terms of an iteration take, there and here, and more."""
 
@@ -210,13 +212,21 @@ class PagerankValidator:
             ((1 - asked.alpha) * _SCALE, asked.jump),
             (spread, asked.landing),
         ):
-            where, chance = (slice(None), 1 / self._count) if chances is None else chances
-            self._sums[where] += np.rint(units * np.asarray(chance)).astype(np.int64)
+            if chances is None:
+                self._sums += round(units / self._count)
+                continue
+            for first in range(0, len(chances[0]), _PIECE):
+                where, chance = (one[first : first + _PIECE] for one in chances)
+                self._sums[where] += np.rint(units * chance).astype(np.int64)
 
     def _apart(self) -> tuple[float, int]:
         """How far scores and sums are apart, and the position where most."""
         most = np.zeros(1, np.int64)
         return loops.apart(self._score, self._sums, most) / _SCALE, int(most[0])
+
+
+LISTED_BYTES = 24
+"""Memory of a vertex in a list of chances: its id, or position, and its chance."""
 
 
 def pagerank_bytes(vertices: VertexIndex, _: int) -> int:

@@ -192,8 +192,22 @@ def test_what_is_no_pagerank_is_refused() -> None:
     for score in (right.score[1:], right.score.astype(np.float32), right.score[None]):
         with pytest.raises(UsageError, match=r"for 60 vertices|are float64, not float32"):
             replace(right, score=score)
-    with pytest.raises(UsageError, match="names a vertex that is none"):
-        replace(right, jump=(np.array([-1]), np.ones(1)))
+    half = np.full(2, 0.5)
+    for vertex, chance in (
+        ([-1, 3], half),
+        ([3, 3], half),
+        ([4, 3], half),
+        ([3, N], half),
+        ([3, 4, 5], half),
+        ([3, 4], np.array([1.5, -0.5])),
+        ([3, 4], np.array([0.5, np.nan])),
+        ([3, 4], half / 2),
+        ([3, 4], half.astype(np.float32)),
+        ([], half[:0]),
+    ):
+        for name in ("jump", "landing"):
+            with pytest.raises(UsageError, match="vertices in ascending order, and their chances"):
+                replace(right, **{name: (np.array(vertex), chance)})
 
 
 def test_threads_and_parts_say_what_the_whole_says() -> None:
