@@ -58,8 +58,8 @@ def test_right_ones_in_memory_and_stored(
     distance = np.abs(answer.pagerank - true.pagerank).sum()
     assert distance <= verdict.error_bound < 2
     done = validate(graph.path, path)
-    text = f"valid: {graph.vertices} vertices reached, {verdict.edges} edges between them; all "
-    text += f"scores together at most {verdict.error_bound:g} from the true ranks"
+    text = f"valid: {graph.vertices} vertices, {verdict.edges} edges; "
+    text += f"L1 distance from the true ranks at most {verdict.error_bound:g}"
     assert (done.code, done.out) == (0, f"{path}: {text}\n")
     (fact,) = json.loads(validate(graph.path, path, "--json").out)
     assert fact["error_bound"] == verdict.error_bound
@@ -67,7 +67,7 @@ def test_right_ones_in_memory_and_stored(
 
 def test_the_least_memory_is_enough(graph: og.Graph) -> None:
     answer = og.pagerank(graph)
-    with pytest.raises(MemoryBudgetError, match="validating weighted_pagerank needs") as caught:
+    with pytest.raises(MemoryBudgetError, match="validating pagerank needs") as caught:
         og.validate(graph, answer, memory_limit=1 << 10)
     least: Any = caught.value.least_bytes
     with pytest.raises(MemoryBudgetError):
@@ -157,6 +157,7 @@ def test_what_was_asked_must_be_known(
     done = validate(graph.path, answer, lied)
     assert (done.code, len(done.out.splitlines())) == (1, 2)
     assert f"{lied}: breaks rule 'change by another iteration': all scores" in done.err
+    assert "; L1 distance from the true ranks at most " in done.err
     with_values(answer, "personalization_vertex", np.array([31, 70]))
     done = validate(graph.path, answer)
     said = f"{answer}: personalization names vertex 31, which the graph does not have\n"

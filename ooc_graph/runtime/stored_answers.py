@@ -156,8 +156,9 @@ def _most_at_once(graph: Graph, kernel: str, listed: int, limit_bytes: int, thre
         most = most_at_once(count, dtype, limit_bytes - needed)
         needed += batch_bytes(count, 1, dtype)
     if not most:
+        name = PAGERANK if kernel == WEIGHTED_PAGERANK else kernel
         raise MemoryBudgetError(
-            f"validating {kernel} needs {needed:,} bytes, the limit is {limit_bytes:,}: give more"
+            f"validating {name} needs {needed:,} bytes, the limit is {limit_bytes:,}: give more"
         ).needing(needed)
     return most
 
@@ -194,7 +195,8 @@ def _accepted(graph: Graph, answer: Answer) -> _Accepted:
         kernel = WEIGHTED_PAGERANK if result.asked.weighted else PAGERANK
         listed = result.asked.listed
     if ORDER_OF[kernel] == LIGHT and not graph.weighted:
-        raise UsageError(f"{name}: counts weights, and {graph.path} holds no weights")
+        has = "has distances" if kernel == "sssp" else "counts weights"
+        raise UsageError(f"{name}: {has}, and {graph.path} holds no weights")
     unread = result.unread
     if stored is not None:
         is_other = stored.attributes["graph_sha256"] != graph.content_sha256

@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import ValidationFailedError
+from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.types import AnyArray, EdgeBlock
 from ooc_graph.validate import pagerank_loops as loops
-from ooc_graph.validate.answers import PagerankAnswer, VertexIndex
+from ooc_graph.validate.answers import MOST_ALLOWED, PagerankAnswer, VertexIndex
 from ooc_graph.validate.tally import NO_ID, first_unknown
 from ooc_graph.validate.trees import require_lengths
 from ooc_graph.validate.wording import RULE_KNOWN, Problem, Verdict
@@ -50,9 +50,9 @@ _ROUNDINGS = 20
 class PagerankVerdict(Verdict):
     """What the rules say about PageRank, which has no root: it is -1.
 
-    ``reached`` counts all vertices, and ``edges`` those of the graph. ``error_bound`` is proven, of
-    a wrong answer, too: the absolute differences from the true ranks are no more, all together.
-    It has three digits. None if the scores are such that nothing was proven.
+    ``reached`` counts all vertices, and ``edges`` those of the graph. ``error_bound`` is a proven
+    upper bound on the L1 distance from the true ranks, rounded up to three digits; a wrong answer
+    has one, too. None if a broken rule makes the scores useless for it.
     """
 
     error_bound: float | None = None
@@ -60,13 +60,16 @@ class PagerankVerdict(Verdict):
     @property
     def found(self) -> str:
         """What an answer that holds is said to have."""
-        off = f"all scores together at most {self.error_bound:g} from the true ranks"
-        return f"{super().found}; {off}"
+        return f"{self.reached:,} vertices, {self.edges:,} edges; {_proven(self.error_bound)}"
 
     def raise_if_failed(self) -> None:
         """Raise `ValidationFailedError` naming rule and culprit unless the answer holds."""
         if not self.ok:
             raise ValidationFailedError(f"the PageRank breaks rule '{self.rule}': {self.message}")
+
+
+def _proven(bound: float | None) -> str:
+    return f"L1 distance from the true ranks at most {bound:g}"
 
 
 class Arcs:
@@ -130,8 +133,13 @@ class PagerankValidator:
         if arcs.unknown != NO_ID:
             said = f"an edge names vertex {arcs.unknown}, the answer does not"
             return self._verdict((RULE_KNOWN, said))
-        total = self.answer.score.sum()
-        if abs(total - 1) > self._off(self.answer.iterations + 1):
+        total, off = self.answer.score.sum(), self._off(self.answer.iterations + 1)
+        if off > MOST_ALLOWED:
+            raise UsageError(
+                f"is said to be of {self.answer.iterations:,} iterations, whose roundings alone "
+                f"may change all scores together by {off:.3g}"
+            )
+        if abs(total - 1) > off:
             return self._verdict((RULE_SUM, f"the scores sum to {total}, not 1"))
         problem = self._iterations_problem() if self.answer.repeated else None
         loops.round_scores(self.answer.score, _SCALE, self._score)
@@ -142,7 +150,10 @@ class PagerankValidator:
 
     def _verdict(self, problem: Problem | None, bound: float | None = None) -> PagerankVerdict:
         seen = (0, 0) if bound is None else (self._count, self._tuples)
-        return PagerankVerdict(-1, problem is None, *(problem or ("", "")), *seen, bound)
+        rule, said = problem or ("", "")
+        if problem is not None and bound is not None:
+            said += f"; {_proven(bound)}"
+        return PagerankVerdict(-1, problem is None, rule, said, *seen, bound)
 
     def _change_problem(self, changed: float, most: int) -> Problem | None:
         allowed, tol = self.answer.allowed, self.answer.tol

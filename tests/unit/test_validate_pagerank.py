@@ -150,6 +150,7 @@ def test_every_mistake_is_named(
     assert said in verdict.message
     if change is not None and verdict.error_bound is not None:
         assert np.abs(answer.score - true).sum() <= verdict.error_bound
+        assert verdict.message.endswith(f" at most {verdict.error_bound:g}")
     with pytest.raises(ValidationFailedError, match=f"the PageRank breaks rule '{rule}'"):
         verdict.raise_if_failed()
 
@@ -208,6 +209,14 @@ def test_what_is_no_pagerank_is_refused() -> None:
         for name in ("jump", "landing"):
             with pytest.raises(UsageError, match="vertices in ascending order, and their chances"):
                 replace(right, **{name: (np.array(vertex), chance)})
+
+
+def test_iterations_that_nobody_did_are_refused() -> None:
+    """If they moved scores as they may, any would be right."""
+    asked = {"alpha": 1.0, "iterations": 10**18}
+    answer = PagerankAnswer(np.ones(N), IDS, tol=1e-12, **asked)
+    with pytest.raises(UsageError, match="of 1,000,000,000,000,000,000 iterations, whose"):
+        validate_pagerank(answer, [edges(directed=True)], directed=True)
 
 
 def test_threads_and_parts_say_what_the_whole_says() -> None:
