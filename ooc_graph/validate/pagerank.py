@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError, ValidationFailedError
-from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.types import AnyArray
 from ooc_graph.validate import pagerank_loops as loops
 from ooc_graph.validate.answers import MOST_ALLOWED, PagerankAnswer, VertexIndex
-from ooc_graph.validate.tally import NO_ID, first_unknown
+from ooc_graph.validate.arc_pass import ArcPass
+from ooc_graph.validate.tally import NO_ID
 from ooc_graph.validate.trees import require_lengths
 from ooc_graph.validate.wording import RULE_KNOWN, Problem, Verdict
 
@@ -43,7 +44,7 @@ _EPS = 2.0**-53
 _PIECE = 1 << 16
 """Vertices that scores jump to, of so many at a time."""
 _ROUNDINGS = 20
-"""Operations in float64 that the terms of an iteration take, there and here, and more."""
+"""More than the operations in float64 that make a term of an iteration."""
 
 
 @dataclass(frozen=True)
@@ -72,36 +73,6 @@ def _proven(bound: float | None) -> str:
     return f"L1 distance from the true ranks at most {bound:g}"
 
 
-class Arcs:
-    """A pass over all arcs, in which threads show a compiled loop each tuple once."""
-
-    def __init__(self, vertices: VertexIndex, look: Callable[..., None]) -> None:
-        self._vertices, self._look = vertices, look
-        self.tuples, self.unknown = 0, NO_ID
-
-    def fork(self) -> Arcs:
-        """Return one for another thread."""
-        return Arcs(self._vertices, self._look)
-
-    def block(self, edges: EdgeBlock) -> None:
-        """Show one block of tuples."""
-        source = self._vertices.positions(edges.source)
-        target = self._vertices.positions(edges.target)
-        for ids, positions in ((edges.source, source), (edges.target, target)):
-            self.unknown = min(self.unknown, first_unknown(ids, positions))
-        self._look(source, target, edges.weight)
-        self.tuples += len(edges)
-
-    def merge(self, other: Arcs) -> None:
-        """Take in what a fork saw."""
-        self.tuples += other.tuples
-        self.unknown = min(self.unknown, other.unknown)
-
-    def finish(self) -> list[Verdict]:
-        """Say nothing: what was seen is in arrays that all share."""
-        return []
-
-
 class PagerankValidator:
     """Checks one answer in some passes over the arcs, each of which is there once.
 
@@ -112,7 +83,7 @@ class PagerankValidator:
     def __init__(
         self,
         answer: PagerankAnswer,
-        show: Callable[[Arcs], object],
+        show: Callable[[ArcPass], object],
         *,
         directed: bool,
         weighted: bool,
@@ -121,15 +92,15 @@ class PagerankValidator:
         self._weighted, self._count = weighted, answer.vertices.count
         self._out = np.zeros(self._count)
         self._score, self._sums = np.zeros((2, self._count), np.int64)
-        self._tuples = 0
+        self._tuples = self._most_added = 0
 
     def verdict(self) -> PagerankVerdict:
         """Outcome of all rules."""
         if (unfit := loops.first_unfit(self.answer.score)) >= 0:
             return self._verdict((RULE_SCORE, self._of(unfit)))
-        arcs = Arcs(self.answer.vertices, self._add_out_weights)
+        arcs = ArcPass(self.answer.vertices, self._add_out_weights, is_first=True)
         self._show(arcs)
-        self._tuples = arcs.tuples
+        self._tuples, self._most_added = arcs.tuples, int(self._sums.max())
         if arcs.unknown != NO_ID:
             said = f"an edge names vertex {arcs.unknown}, the answer does not"
             return self._verdict((RULE_KNOWN, said))
@@ -194,30 +165,33 @@ class PagerankValidator:
 
         An iteration rounds each arc and, twice, each vertex to a unit there and here, and passes
         the share ``alpha`` of what was off before on. A sum of weights has a rounding for each arc
-        of its vertex, of which there is one to each other vertex at most.
+        of its vertex.
         """
         arcs = self._tuples * (1 if self._directed else 2)
-        terms = min(arcs, self._count) if self._weighted else 0
-        each = (arcs + 2 * self._count) / _SCALE + 2 * (_ROUNDINGS + terms) * _EPS
+        each = (arcs + 2 * self._count) / _SCALE + 2 * (_ROUNDINGS + self._most_added) * _EPS
         rest = 1 - self.answer.alpha
         return each * (min(iterations, 1 / rest) if rest else iterations)
 
     def _add_out_weights(self, source: AnyArray, target: AnyArray, weight: Any) -> None:
-        weight = weight if self._weighted else None
-        if weight is not None:
+        """Sum the weights of each vertex; the sums of the iterations count them meanwhile."""
+        if self._weighted:
             require_lengths(weight)
-        loops.add_out_weights(source, target, weight, self._directed, self._out)
+        how = self._weights(weight), self._directed
+        loops.add_out_weights(source, target, *how, self._out, self._sums)
 
     def _add_arriving(self, source: AnyArray, target: AnyArray, weight: Any) -> None:
-        weight = weight if self._weighted else None
-        state, alpha = (self._score, self._out), self.answer.alpha
-        loops.add_arriving(source, target, weight, self._directed, state, alpha, self._sums)
+        how, state = (self._weights(weight), self._directed), (self._score, self._out)
+        loops.add_arriving(source, target, *how, state, self.answer.alpha, self._sums)
+
+    def _weights(self, given: Any) -> AnyArray | None:
+        """Weights as the loops take them: of one type, for which these are compiled."""
+        return given.astype(np.float64, copy=False) if self._weighted else None
 
     def _step(self) -> None:
         """Make the sums what an iteration makes of the scores."""
         asked = self.answer
         self._sums.fill(0)
-        self._show(Arcs(asked.vertices, self._add_arriving))
+        self._show(ArcPass(asked.vertices, self._add_arriving))
         spread = asked.alpha * loops.sum_without_arcs(self._score, self._out)
         for units, chances in (
             ((1 - asked.alpha) * _SCALE, asked.jump),

@@ -219,6 +219,14 @@ def test_iterations_that_nobody_did_are_refused() -> None:
         validate_pagerank(answer, [edges(directed=True)], directed=True)
 
 
+def test_roundings_are_those_of_the_arcs_that_a_vertex_has() -> None:
+    block, ways = edges(directed=True), {"directed": True, "weighted": True}
+    answer, _ = ranked(block, {"iterations": 40}, **ways)
+    assert validate_pagerank(answer, [block], **ways).ok
+    answer.score[[3, 4]] += 3e-14, -3e-14
+    assert validate_pagerank(answer, [block], **ways).rule == "scores of as many iterations"
+
+
 def test_threads_and_parts_say_what_the_whole_says() -> None:
     draw = np.random.default_rng(2)
     source, target = draw.integers(0, 500, (2, 100_000))
