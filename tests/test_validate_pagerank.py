@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,26 @@ def test_the_least_memory_is_enough(graph: og.Graph) -> None:
     assert caught.value.least_bytes == least + 3 * 24
 
 
-def test_one_of_another_graph_with_the_same_vertices(graph: og.Graph) -> None:
+def test_a_graph_without_arcs(tmp_path: Path) -> None:
+    """Each iteration finds the same; those that were asked for count as done."""
+    loops = np.array([10, 20]), np.array([10, 20])
+    graph = og.build(loops, tmp_path / "g.zarr", device="cpu")
+    answer = og.pagerank(graph, iterations=5, personalization={20: 1})
+    assert (answer.asked.iterations, answer.pagerank.tolist()) == (5, [0, 1])
+    assert og.validate(graph, answer)[0].ok
+
+
+def test_columns_may_be_lists(graph: og.Graph) -> None:
+    answer = og.pagerank(graph)
+    lists = {name: answer.read(name).tolist() for name in answer.names}
+    assert og.validate(graph, replace(answer, columns=lists)) == og.validate(graph, answer)
+
+
+def test_one_of_another_graph_with_the_same_vertices(graph: og.Graph, tmp_path: Path) -> None:
     answer = og.pagerank(graph, tol=1e-12, max_iter=300)
     ids = answer.vertex
-    other = og.from_edges(ids, np.roll(ids, 1), np.ones(len(ids)), directed=graph.directed)
+    edges = ids, np.roll(ids, 1), np.ones(len(ids))
+    other = og.build(edges, tmp_path / "g.zarr", directed=graph.directed, device="cpu")
     with pytest.raises(ValidationFailedError, match="rule 'change by another iteration'"):
         og.validate(other, answer)
 

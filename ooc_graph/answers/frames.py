@@ -85,7 +85,7 @@ class Exports:
     def on_host(self, name: str) -> AnyArray:
         """One column in host memory, copied from the device if it is there."""
         column: Any = self.read(name)
-        return column if isinstance(column, np.ndarray) else column.get()
+        return column.get() if hasattr(column, "__cuda_array_interface__") else np.asarray(column)
 
 
 def flat_columns(table: dict[str, AnyArray]) -> dict[str, AnyArray]:

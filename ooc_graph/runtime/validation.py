@@ -13,7 +13,7 @@ from ooc_graph.answers.pagerank import Chances, PagerankResult
 from ooc_graph.answers.result import ComponentsResult, Result
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.names import DISTANCE, LEVEL, PAGERANK, PARENT, VERTEX
+from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PAGERANK, PARENT, VERTEX
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime.process import thread_count
 from ooc_graph.threads import Threads
@@ -60,7 +60,7 @@ def check_together(
     """Hold trees of one kernel, or components, or PageRank, against edges, on all threads."""
     if isinstance(results[0], ComponentsResult):
         with _naming(results[0]):
-            component = ComponentsAnswer(results[0].component, vertices)
+            component = ComponentsAnswer(results[0].on_host(COMPONENT), vertices)
         return check_edges(ComponentsValidator(component), source, thread_count(), advance)
     if isinstance(results[0], PagerankResult):
         with _naming(results[0]):

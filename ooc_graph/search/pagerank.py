@@ -51,9 +51,14 @@ def start(
     return coroutines, shared
 
 
-def nothing(_: SearchTask, __: Graph) -> Arrays:
-    """Scores of no rows: of a graph without arcs all that there is has no out-arcs."""
-    return np.empty(0, np.int64), np.array(SCALE), np.array(1)
+def nothing(task: SearchTask, _: Graph) -> Arrays:
+    """Scores of no rows: of a graph without arcs all that there is has no out-arcs.
+
+    All iterations find the same.
+    """
+    problem: Problem = task.request.given
+    done = problem.most if problem.tol is None else 1
+    return np.empty(0, np.int64), np.array(SCALE), np.array(done)
 
 
 class PagerankColumns(Columns):
