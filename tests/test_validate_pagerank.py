@@ -38,6 +38,10 @@ def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return og.build(given, path, directed=request.param, shards=2, device="cpu")
 
 
+ONE = pytest.mark.parametrize("graph", [False], ids=["undirected"], indirect=True)
+"""For what does not depend on the way of the arcs."""
+
+
 @pytest.fixture
 def validate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     def validated(*words: Any) -> Ended:
@@ -66,6 +70,7 @@ def test_right_ones_in_memory_and_stored(
     assert fact["error_bound"] == verdict.error_bound
 
 
+@ONE
 def test_the_least_memory_is_enough(graph: og.Graph) -> None:
     answer = og.pagerank(graph)
     with pytest.raises(MemoryBudgetError, match="validating pagerank needs") as caught:
@@ -89,6 +94,7 @@ def test_a_graph_without_arcs(tmp_path: Path) -> None:
     assert og.validate(graph, answer)[0].ok
 
 
+@ONE
 def test_columns_may_be_lists(graph: og.Graph) -> None:
     answer = og.pagerank(graph)
     lists = {name: answer.read(name).tolist() for name in answer.names}
@@ -160,6 +166,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@ONE
 def test_what_was_asked_must_be_known(
     graph: og.Graph, validate: Callable[..., Ended], tmp_path: Path
 ) -> None:
@@ -181,6 +188,7 @@ def test_what_was_asked_must_be_known(
     assert (done.code, done.err) == (2, f"ooc-graph: {said}")
 
 
+@ONE
 def test_a_stored_score_that_was_changed(
     graph: og.Graph, validate: Callable[..., Ended], tmp_path: Path
 ) -> None:
@@ -193,6 +201,7 @@ def test_a_stored_score_that_was_changed(
     assert "breaks rule 'scores of as many iterations': vertex " in done.out
 
 
+@ONE
 def test_edges_as_read_are_no_graph(graph: og.Graph) -> None:
     with pytest.raises(UsageError, match="PageRank counts it once"):
         og.validate(og.pagerank(graph), (np.array([10]), np.array([20])))
