@@ -91,7 +91,8 @@ def pagerank(
     -------
     PagerankResult
         ``pagerank``, float64, by original id, and ``asked``: the parameters, and the iterations
-        done.
+        done. Weights by original id are two arrays there: ``personalization.vertex``, and
+        ``personalization.chance``, which sums to 1.
 
     Raises
     ------
