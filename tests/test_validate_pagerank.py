@@ -149,7 +149,7 @@ def with_values(answer: Path, array: str, values: Any) -> None:
     rewrite(answer, f"integrity/{array}.crc32c", crc.to_bytes(4, "little"))
 
 
-NO_ANSWER = "its attributes are not those of an answer; search again"
+NO_ANSWER = "what its attributes say was asked makes no sense; rank again"
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"tol": ...}, "does not say what was asked; rank again to validate"),
     ({"tol": "x"}, NO_ANSWER),

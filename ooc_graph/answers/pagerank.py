@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.result import Result, no_answers
+from ooc_graph.answers.frames import Arrays
+from ooc_graph.answers.result import Result
+from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import PAGERANK, VERTEX
 from ooc_graph.layout.stored import Stored
@@ -28,7 +30,7 @@ class Chances:
 
     name: str
     count: int
-    arrays: Mapping[str, AnyArray] | Stored
+    arrays: Arrays
 
     @property
     def vertex(self) -> IntArray:
@@ -94,16 +96,16 @@ class PagerankResult(Result):
     frame_names = {"vertex": VERTEX, "pagerank": PAGERANK}  # noqa: RUF012
 
     @classmethod
-    def facts(
-        cls, attributes: Mapping[str, Any], arrays: Mapping[str, AnyArray] | Stored
-    ) -> dict[str, Any]:
+    def facts(cls, attributes: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
         """What attributes say besides the columns, by field."""
         names = [field.name for field in fields(Ranking)]
         if any(name not in attributes for name in names):
             return {"asked": None}
         said = {name: attributes[name] for name in names}
         if isinstance(arrays, Stored) and not _makes_sense(arrays, **said):
-            raise no_answers(arrays)
+            raise CorruptStoreError(
+                f"{arrays.path}: what its attributes say was asked makes no sense; rank again"
+            )
         for name in (PERSONALIZATION, DANGLING):
             if said[name] is not None:
                 said[name] = Chances(name, said[name], arrays)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from ooc_graph.answers.compared import Compared
-from ooc_graph.answers.frames import Exports
+from ooc_graph.answers.frames import Arrays, Exports
 from ooc_graph.answers.info import Info
 from ooc_graph.answers.paths import InMemory, InStore, Parents, Predecessors, paths_to, vertex_ids
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
@@ -32,7 +32,7 @@ class Result(Compared, Exports):
 
     root: int | None
     elapsed_s: float | None
-    columns: Mapping[str, AnyArray] | Stored
+    columns: Arrays
     info: Info = Info()  # noqa: RUF009 - frozen
 
     kernel = ""
@@ -61,16 +61,14 @@ class Result(Compared, Exports):
         is_own &= isinstance(stored.attributes.get("limit", 0), (int, float))
         is_own &= isinstance(sources, list) and all(isinstance(one, int) for one in sources)
         if not is_own or issubclass(kind, TreeResult) != isinstance(root, int):
-            raise no_answers(stored)
+            raise CorruptStoreError(
+                f"{stored.path}: its attributes are not those of an answer; search again"
+            )
         opened: Self = kind(root, None, stored, **kind.facts(stored.attributes, stored))
         return opened
 
     @classmethod
-    def facts(
-        cls,
-        attributes: Mapping[str, Any],  # noqa: ARG003
-        arrays: Mapping[str, AnyArray] | Stored,  # noqa: ARG003
-    ) -> dict[str, Any]:
+    def facts(cls, attributes: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:  # noqa: ARG003
         """What attributes, and arrays that are no columns, say: by field."""
         return {}
 
@@ -110,11 +108,7 @@ class TreeResult(Result):
     sources: tuple[int, ...] = ()
 
     @classmethod
-    def facts(
-        cls,
-        attributes: Mapping[str, Any],
-        arrays: Mapping[str, AnyArray] | Stored,  # noqa: ARG003
-    ) -> dict[str, Any]:
+    def facts(cls, attributes: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:  # noqa: ARG003
         """As of any result."""
         sources = tuple(attributes.get("sources") or ())
         return {"limit": attributes.get("limit"), "sources": sources}
@@ -188,13 +182,6 @@ class TreeResult(Result):
         if isinstance(self.columns, Stored):
             return InStore(self.columns)
         return InMemory(self.on_host(VERTEX), self.on_host(PARENT))
-
-
-def no_answers(stored: Stored) -> CorruptStoreError:
-    """The error of a store whose attributes no answer has."""
-    return CorruptStoreError(
-        f"{stored.path}: its attributes are not those of an answer; search again"
-    )
 
 
 def require_unlimited(result: Result, name: str) -> None:

@@ -59,12 +59,6 @@ class Ids:
             return self.originals[start:stop]
         return np.arange(start, stop) + (self.first or 0)
 
-    def ids_at(self, positions: IntArray) -> IntArray:
-        """Original ids of any positions."""
-        if self.originals is not None:
-            return self.originals[positions]
-        return positions + (self.first or 0)
-
     def original_at(self, position: int) -> int:
         """Original id of one position."""
         return int(self.original_ids(position, position + 1)[0])
@@ -74,18 +68,14 @@ class Columns(ABC):
     """Columns of an answer by original id, made piece by piece.
 
     ``dtypes`` are by name, in their order; `VERTEX` is one. ``attributes`` are stored with them,
-    and ``others``: arrays of any length, by name.
+    and ``others``: arrays of any length, which a class that has some writes.
     """
 
     def __init__(
-        self,
-        ids: Ids,
-        dtypes: Mapping[str, np.dtype[Any]],
-        attributes: Mapping[str, Any],
-        others: Mapping[str, AnyArray] | None = None,
+        self, ids: Ids, dtypes: Mapping[str, np.dtype[Any]], attributes: Mapping[str, Any]
     ) -> None:
         self.ids, self.dtypes, self.attributes = ids, dtypes, attributes
-        self.others = others or {}
+        self.others: Mapping[str, AnyArray] = {}
         self.size = len(ids.internal_of)
 
     @abstractmethod
@@ -129,15 +119,12 @@ class Columns(ABC):
     def write(
         self, store: Path, like: Stored | None = None
     ) -> tuple[list[ArraySpec], list[FileEntry]]:
-        """Write all arrays to a partial store, which shares vertices with an answer ``like``."""
+        """Write all columns to a partial store, which shares vertices with an answer ``like``."""
         specs, entries = [], []
         for name, dtype in self.dtypes.items():
             specs.append(ArraySpec(name, self.size, dtype))
             linked = link_array(like, specs[-1], store) if like and name == VERTEX else []
             entries += linked or write_array(store, specs[-1], partial(self.parts, name))
-        for name, array in self.others.items():
-            specs.append(ArraySpec(name, len(array), array.dtype))
-            entries += write_array(store, specs[-1], partial(_part, array))
         return specs, entries
 
     def parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
@@ -221,10 +208,6 @@ class TreeColumns(Columns):
         _by_threads(threads, self.size, order)
         out[self._tree.root_position] = self._tree.root
         self._parent_ids = parent_ids[:0].copy()  # an answer that is read late keeps no more
-
-
-def _part(array: AnyArray, start: int, stop: int) -> list[AnyArray]:
-    return [array[start:stop]]
 
 
 def _loops() -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,10 @@ import numpy as np
 from ooc_graph.answers.pagerank import DANGLING, PERSONALIZATION, PagerankResult, array_names
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.kernels.common.pagerank import SCALE
+from ooc_graph.layout.chunks import FileEntry, write_array
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import INTERNAL_OF, PAGERANK, VERTEX, WEIGHTED_PAGERANK
+from ooc_graph.layout.stored import Stored
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.steps import Arrays
@@ -81,9 +86,13 @@ class PagerankColumns(Columns):
             attributes[name] = None
             if chances is not None:
                 attributes[name] = len(chances[0])
-                arrays = ids.ids_at(np.array(chances[0])), np.array(chances[1])
-                others |= zip(array_names(name), arrays, strict=True)
-        super().__init__(ids, dtypes, attributes, others)
+                vertex, chance = (np.array(one) for one in chances)
+                vertex = (
+                    vertex + (ids.first or 0) if ids.originals is None else ids.originals[vertex]
+                )
+                others |= zip(array_names(name), (vertex, chance), strict=True)
+        super().__init__(ids, dtypes, attributes)
+        self.others = others
         self._score, listed = score, problem.listed()
         self._every = problem.every(max(1, self.size), dangling)
         alone = ids.internal_of[listed.vertex] < 0
@@ -100,6 +109,20 @@ class PagerankColumns(Columns):
         first, end = np.searchsorted(self._listed.vertex, (start, start + len(out)))
         scores[self._listed.vertex[first:end] - start] = self._of_listed[first:end]
         np.multiply(scores, 1 / SCALE, out=out)
+
+    def write(
+        self, store: Path, like: Stored | None = None
+    ) -> tuple[list[ArraySpec], list[FileEntry]]:
+        """Write all columns, and the vertices that were given, to a partial store."""
+        specs, entries = super().write(store, like)
+        for name, array in self.others.items():
+            specs.append(ArraySpec(name, len(array), array.dtype))
+            entries += write_array(store, specs[-1], partial(_part, array))
+        return specs, entries
+
+
+def _part(array: AnyArray, start: int, stop: int) -> list[AnyArray]:
+    return [array[start:stop]]
 
 
 def columns(task: SearchTask, _: Graph, arrays: Arrays, ids: Ids) -> PagerankColumns:
