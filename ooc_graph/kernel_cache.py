@@ -38,6 +38,7 @@ _PACKAGE = Path(__file__).resolve().parent
 _COMPILED_FROM = (
     "__init__.py",
     "types.py",
+    "atomics.py",
     "prefetch.py",
     "bits.py",
     "layout/packed_loops.py",

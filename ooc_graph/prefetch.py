@@ -10,6 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from ooc_graph.atomics import element_pointer
 from ooc_graph.kernel_cache import subroutine
 
 _LINE_BYTES = 64
@@ -19,11 +20,7 @@ _TO_READ, _TO_WRITE, _ALL_CACHES, _DATA = 0, 1, 3, 1
 def _fetch(purpose: int) -> Callable[..., Any]:
     def typing(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kind = signature.args[0]
-            view = context.make_array(kind)(context, builder, args[0])
-            element = cgutils.get_item_pointer(
-                context, builder, kind, view, [args[1]], wraparound=False
-            )
+            element = element_pointer(context, builder, signature.args[0], args[0], args[1])
             byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
             called = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
             function = cgutils.get_or_insert_function(builder.module, called, "llvm.prefetch.p0i8")

@@ -42,12 +42,15 @@ def validate_components(answer: ComponentsAnswer, blocks: Iterable[EdgeBlock]) -
 def validate_pagerank(
     answer: PagerankAnswer, blocks: Iterable[EdgeBlock], *, directed: bool, weighted: bool = False
 ) -> PagerankVerdict:
-    blocks = list(blocks)
+    blocks, passes = list(blocks), list[Any]()
 
     def show(arcs: Any) -> None:
+        passes.append(arcs)
         _shown(arcs, blocks)
 
-    return PagerankValidator(answer, show, directed=directed, weighted=weighted).verdict()
+    found = PagerankValidator(answer, show, directed=directed, weighted=weighted).verdict()
+    assert not found.ok or len(passes) == answer.passes
+    return found
 
 
 def _finished(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Arrays: TypeAlias = Mapping[str, AnyArray] | Stored
+"""By name; in memory, or in the store from which they are read."""
+
+
 class Exports:
     """A result in the forms of other libraries: Zarr, Dask and pandas."""
 
-    columns: Mapping[str, AnyArray] | Stored
+    columns: Arrays
     measure: ClassVar[str]
     # Columns by the names that cuGraph gives them, in frames and exported files.
     frame_names: ClassVar[dict[str, str]] = {}
@@ -85,7 +89,7 @@ class Exports:
     def on_host(self, name: str) -> AnyArray:
         """One column in host memory, copied from the device if it is there."""
         column: Any = self.read(name)
-        return column if isinstance(column, np.ndarray) else column.get()
+        return column.get() if hasattr(column, "__cuda_array_interface__") else np.asarray(column)
 
 
 def flat_columns(table: dict[str, AnyArray]) -> dict[str, AnyArray]:

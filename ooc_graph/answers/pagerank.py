@@ -4,25 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from itertools import pairwise
-from math import fsum, inf
-from typing import Any, TypeAlias
+from math import inf
+from typing import Any
 
+import numpy as np
+
+from ooc_graph.answers.frames import Arrays
 from ooc_graph.answers.result import Result
+from ooc_graph.errors import CorruptStoreError
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import PAGERANK, VERTEX
-from ooc_graph.types import AnyArray
+from ooc_graph.layout.stored import Stored
+from ooc_graph.types import AnyArray, IntArray
 
-Chances: TypeAlias = list[Any]
-"""Two lists: original ids of some vertices, ascending, and chances, which sum to 1."""
+PERSONALIZATION, DANGLING = "personalization", "dangling"
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """Some vertices, and the chance of each; chances sum to 1, and others have none.
+
+    ``arrays`` has both, by the names of `array_names`, in memory or in a store. A store is read
+    whenever they are asked for.
+    """
+
+    name: str
+    count: int
+    arrays: Arrays
+
+    @property
+    def vertex(self) -> IntArray:
+        """Original ids, ascending: int64 (count,)."""
+        return self._read(0)
+
+    @property
+    def chance(self) -> AnyArray:
+        """Chances: float64 (count,)."""
+        return self._read(1)
+
+    def _read(self, index: int) -> AnyArray:
+        name = array_names(self.name)[index]
+        return self.arrays.read(name) if isinstance(self.arrays, Stored) else self.arrays[name]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Chances) or self.count != other.count:
+            return False
+        return all(np.array_equal(self._read(i), other._read(i)) for i in range(2))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.count))
+
+
+def array_names(chances: str) -> tuple[str, str]:
+    """Names of the arrays of vertices and of chances."""
+    return f"{chances}_{VERTEX}", chances
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What was asked of PageRank, as an answer's attributes say it.
+    """What was asked of PageRank.
 
     ``tol`` is None if exactly ``iterations`` were asked for; else these were needed. ``weighted``:
-    whether arcs counted by their weights. ``personalization`` and ``dangling`` are None of all
-    vertices alike.
+    whether arcs counted by their weights. ``personalization``: None means all vertices alike;
+    ``dangling``: None means as ``personalization``.
     """
 
     alpha: float
@@ -32,43 +76,10 @@ class Ranking:
     personalization: Chances | None
     dangling: Chances | None
 
-    @classmethod
-    def of(cls, attributes: Mapping[str, Any]) -> Ranking | None:
-        """What attributes say; None if they do not say all of it, or it makes no sense."""
-        names = [field.name for field in fields(cls)]
-        if any(name not in attributes for name in names):
-            return None
-        said: dict[str, Any] = {name: attributes[name] for name in names}
-        return cls(**said) if _makes_sense(**said) else None
-
-
-def _makes_sense(
-    alpha: Any, tol: Any, iterations: Any, weighted: Any, personalization: Any, dangling: Any
-) -> bool:
-    has_tol = isinstance(tol, float) and 0 <= tol < inf
-    return (
-        isinstance(alpha, float)
-        and 0 <= alpha <= 1
-        and (tol is None or has_tol)
-        and type(iterations) is int
-        and iterations >= 1
-        and isinstance(weighted, bool)
-        and _are_chances(personalization)
-        and _are_chances(dangling)
-    )
-
-
-def _are_chances(given: Any) -> bool:
-    if given is None:
-        return True
-    is_pair = isinstance(given, list) and [type(one) for one in given] == [list, list]
-    if not is_pair or len(given[0]) != len(given[1]):
-        return False
-    vertex, chance = given
-    if any(type(v) is not int for v in vertex) or any(type(c) is not float for c in chance):
-        return False
-    ascends = all(a < b for a, b in pairwise([-1, *vertex, 1 << 63]))
-    return ascends and all(0 <= c <= 1 for c in chance) and abs(fsum(chance) - 1) < 1e-9
+    @property
+    def listed(self) -> int:
+        """Number of vertices in both lists of chances."""
+        return sum(one.count for one in (self.personalization, self.dangling) if one is not None)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -85,11 +96,47 @@ class PagerankResult(Result):
     frame_names = {"vertex": VERTEX, "pagerank": PAGERANK}  # noqa: RUF012
 
     @classmethod
-    def facts(cls, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def facts(cls, attributes: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
         """What attributes say besides the columns, by field."""
-        return {"asked": Ranking.of(attributes)}
+        names = [field.name for field in fields(Ranking)]
+        if any(name not in attributes for name in names):
+            return {"asked": None}
+        said = {name: attributes[name] for name in names}
+        if isinstance(arrays, Stored) and not _makes_sense(arrays, **said):
+            raise CorruptStoreError(
+                f"{arrays.path}: what its attributes say was asked makes no sense; rank again"
+            )
+        for name in (PERSONALIZATION, DANGLING):
+            if said[name] is not None:
+                said[name] = Chances(name, said[name], arrays)
+        return {"asked": Ranking(**said)}
 
     @property
     def pagerank(self) -> AnyArray:
         """Score of each vertex; all of them sum to 1: float64 (vertices,)."""
         return self.read(PAGERANK)
+
+
+def _makes_sense(
+    stored: Stored, alpha: Any, tol: Any, iterations: Any, weighted: Any, **chances: Any
+) -> bool:
+    has_tol = isinstance(tol, float) and 0 <= tol < inf
+    return (
+        isinstance(alpha, float)
+        and 0 <= alpha <= 1
+        and (tol is None or has_tol)
+        and type(iterations) is int
+        and 1 <= iterations < 1 << 63
+        and isinstance(weighted, bool)
+        and all(_are_there(stored, name, count) for name, count in chances.items())
+    )
+
+
+def _are_there(stored: Stored, name: str, count: Any) -> bool:
+    """Whether a store has so many vertices and their chances."""
+    if count is None:
+        return True
+    if type(count) is not int or count < 1:
+        return False
+    kinds = zip(array_names(name), (np.int64, np.float64), strict=True)
+    return all(stored.spec(one) == ArraySpec(one, count, np.dtype(kind)) for one, kind in kinds)

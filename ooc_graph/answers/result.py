@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from ooc_graph.answers.compared import Compared
-from ooc_graph.answers.frames import Exports
+from ooc_graph.answers.frames import Arrays, Exports
 from ooc_graph.answers.info import Info
 from ooc_graph.answers.paths import InMemory, InStore, Parents, Predecessors, paths_to, vertex_ids
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
@@ -32,7 +32,7 @@ class Result(Compared, Exports):
 
     root: int | None
     elapsed_s: float | None
-    columns: Mapping[str, AnyArray] | Stored
+    columns: Arrays
     info: Info = Info()  # noqa: RUF009 - frozen
 
     kernel = ""
@@ -64,12 +64,12 @@ class Result(Compared, Exports):
             raise CorruptStoreError(
                 f"{stored.path}: its attributes are not those of an answer; search again"
             )
-        opened: Self = kind(root, None, stored, **kind.facts(stored.attributes))
+        opened: Self = kind(root, None, stored, **kind.facts(stored.attributes, stored))
         return opened
 
     @classmethod
-    def facts(cls, attributes: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
-        """What attributes say besides the columns, by field."""
+    def facts(cls, attributes: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:  # noqa: ARG003
+        """What attributes, and arrays that are no columns, say: by field."""
         return {}
 
     @property
@@ -108,7 +108,7 @@ class TreeResult(Result):
     sources: tuple[int, ...] = ()
 
     @classmethod
-    def facts(cls, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def facts(cls, attributes: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:  # noqa: ARG003
         """As of any result."""
         sources = tuple(attributes.get("sources") or ())
         return {"limit": attributes.get("limit"), "sources": sources}

@@ -67,13 +67,15 @@ class Ids:
 class Columns(ABC):
     """Columns of an answer by original id, made piece by piece.
 
-    ``dtypes`` are by name, in their order; `VERTEX` is one. ``attributes`` are stored with them.
+    ``dtypes`` are by name, in their order; `VERTEX` is one. ``attributes`` are stored with them,
+    and ``others``: arrays of any length, which a class that has some writes.
     """
 
     def __init__(
         self, ids: Ids, dtypes: Mapping[str, np.dtype[Any]], attributes: Mapping[str, Any]
     ) -> None:
         self.ids, self.dtypes, self.attributes = ids, dtypes, attributes
+        self.others: Mapping[str, AnyArray] = {}
         self.size = len(ids.internal_of)
 
     @abstractmethod

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import fsum
 from numbers import Integral, Real
 from pathlib import Path
+from sys import float_info
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -90,7 +91,8 @@ def pagerank(
     -------
     PagerankResult
         ``pagerank``, float64, by original id, and ``asked``: the parameters, and the iterations
-        done.
+        done. Weights by original id are two arrays there: ``personalization.vertex``, and
+        ``personalization.chance``, which sums to 1.
 
     Raises
     ------
@@ -146,8 +148,8 @@ def problem_of(
     """What is asked for; UsageError or InputError if it makes no sense."""
     if not isinstance(alpha, Real) or not 0 <= alpha <= 1:
         raise UsageError(f"alpha {alpha!r}: give a number from 0 to 1")
-    if not isinstance(tol, Real) or not tol >= 0:
-        raise UsageError(f"tol {tol!r}: give a number that is not negative")
+    if not isinstance(tol, Real) or not 0 <= tol <= float_info.max:
+        raise UsageError(f"tol {tol!r}: give a finite number that is not negative")
     most = max_iter if iterations is None else iterations
     if not isinstance(most, Integral) or most < 1:
         name = "max_iter" if iterations is None else "iterations"

@@ -62,7 +62,7 @@ def validate(
     `ooc_graph.validate.components`. ``validate(result, edges)`` reads the edges that the graph was
     built from, so that the build is checked, too. ``validate(graph, answers)`` reads the rows of
     the graph, as ``ooc-graph validate`` does, and takes PageRank, too: an iteration proves how far
-    its scores are from the true ranks, see `ooc_graph.validate.pagerank`.
+    its scores are from the true ranks at most, see `ooc_graph.validate.pagerank`.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def validate(
     -------
     Verdict or list of Verdict
         With the vertices reached and the tuples between them; one for each answer of a graph. Of
-        PageRank also ``error_bound``, the proven L1 distance from the true ranks, at most.
+        PageRank also ``error_bound``, a proven upper bound on the L1 distance from the true ranks.
 
     Raises
     ------

@@ -47,7 +47,8 @@ def slowest(traces: Sequence[Trace]) -> Trace:
 class Written:
     """An answer that was written into a partial store, or its columns; and what is said of it.
 
-    ``attributes`` are stored with it, besides the kernel and the graph. ``order_s`` are seconds
+    ``attributes`` are stored with it, besides the kernel and the graph; ``others`` are arrays that
+    would be, if they are not columns and nothing is written. ``order_s`` are seconds
     until its columns were in order, or written. ``read_bytes`` were read of the store, if rows stay
     there and that was counted; ``ranks`` searched together.
     """
@@ -58,6 +59,7 @@ class Written:
     columns: Mapping[str, AnyArray] | None = None
     notes: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, AnyArray] = field(default_factory=dict)
     order_s: float = 0.0
     read_bytes: int | None = None
     ranks: int = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -22,7 +23,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime.left_answers import for_task, in_task, watched, worker_of
 from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.runtime.stored_edges import StoredEdges
-from ooc_graph.runtime.validation import THREAD_BYTES, check_together
+from ooc_graph.runtime.validation import THREAD_BYTES, check_together, name_of
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
@@ -30,7 +31,7 @@ from ooc_graph.types import Advance, Progress, unseen
 from ooc_graph.validate import Verdict, VertexIndex
 from ooc_graph.validate.batch import batch_bytes, most_at_once
 from ooc_graph.validate.components import components_bytes
-from ooc_graph.validate.pagerank import pagerank_bytes
+from ooc_graph.validate.pagerank import LISTED_BYTES, pagerank_bytes
 
 Answer: TypeAlias = Result | Path
 """Columns in memory, or the path of a stored answer."""
@@ -61,13 +62,15 @@ def check_answers(
     offered = workplace.resources(on_cpu=True)
     items, order, share = [], list[int](), -(-len(given) // offered.processes)
     client = workplace.client
-    kinds = [(kernel, worker_of(client, answer)) for kernel, answer in given]
+    kinds = [(one.kernel, worker_of(client, one.answer)) for one in given]
     for kind in dict.fromkeys(kinds):
         kernel, numbers = kind[0], [number for number, one in enumerate(kinds) if one == kind]
-        size = min(share, _most_at_once(graph, kernel, offered.least_limit_bytes, offered.threads))
+        listed = max(given[number].listed for number in numbers)
+        limits = offered.least_limit_bytes, offered.threads
+        size = min(share, _most_at_once(graph, kernel, listed, *limits))
         for part in (numbers[i : i + size] for i in range(0, len(numbers), size)):
             order += part
-            items.append((kernel, str(graph.path), graph.identity, [given[i][1] for i in part]))
+            items.append((kernel, str(graph.path), graph.identity, [given[i].answer for i in part]))
     edges = StoredEdges(graph, weighted=False).edges
     if client is None:
         with progress.stage("validating", edges * len(items), "edges") as bar:
@@ -76,7 +79,7 @@ def check_answers(
         for *_, answers_of_pass in items:
             answers_of_pass[:] = [for_task(client, answer) for answer in answers_of_pass]
         with workplace.workforce() as workforce:
-            checked = watched(workforce, client, [answer for _, answer in given])
+            checked = watched(workforce, client, [one.answer for one in given])
             found = run_all(checked, progress, "validating", _check_pass, items)
     verdicts = dict(zip(order, chain(*found), strict=True))
     return [verdicts[number] for number in range(len(order))]
@@ -132,14 +135,18 @@ def _require_vertices(
         raise other_graph(graph, str(stored.path))
 
 
-def _most_at_once(graph: Graph, kernel: str, limit_bytes: int, threads: int) -> int:
-    """Answers of a pass for which memory has room; MemoryBudgetError if it has none for one."""
+def _most_at_once(graph: Graph, kernel: str, listed: int, limit_bytes: int, threads: int) -> int:
+    """Answers of a pass for which memory has room; MemoryBudgetError if it has none for one.
+
+    ``listed``: see `_Accepted`.
+    """
     count, source = graph.vertices, StoredEdges(graph, ORDER_OF[kernel] == LIGHT)
     # With what is there of edges, and ids that have gaps.
     needed = source.memory_bytes(threads) + threads * THREAD_BYTES
     needed += 0 if graph.first_id is not None else 8 * count
     if kernel in ALONE:
         needed += 8 * count + ALONE[kernel](VertexIndex.dense(0, count), threads)
+        needed += LISTED_BYTES * listed
         most = int(needed <= limit_bytes)
     else:
         # Levels may need four bytes.
@@ -149,32 +156,47 @@ def _most_at_once(graph: Graph, kernel: str, limit_bytes: int, threads: int) -> 
         most = most_at_once(count, dtype, limit_bytes - needed)
         needed += batch_bytes(count, 1, dtype)
     if not most:
+        name = PAGERANK if kernel == WEIGHTED_PAGERANK else kernel
         raise MemoryBudgetError(
-            f"validating {kernel} needs {needed:,} bytes, the limit is {limit_bytes:,}: give more"
+            f"validating {name} needs {needed:,} bytes, the limit is {limit_bytes:,}: give more"
         ).needing(needed)
     return most
 
 
-def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
-    """Kernel of an answer, and the answer, a stored one as its path; refuses what is none."""
+@dataclass(frozen=True)
+class _Accepted:
+    """An answer, a stored one as its path, and its kernel.
+
+    ``listed``: how many vertices PageRank was given with chances.
+    """
+
+    kernel: str
+    answer: Answer
+    listed: int
+
+
+def _accepted(graph: Graph, answer: Answer) -> _Accepted:
+    """What can be validated; what is no answer of the graph is refused."""
     try:
         result = answer if isinstance(answer, Result) else Result.open(answer)
     except CorruptStoreError as error:
         _raise_damaged(error, [answer])
     stored = result.columns if isinstance(result.columns, Stored) else None
-    name = str(result) if stored is None else str(stored.path)
+    name = name_of(result)
     if isinstance(result, PairsResult):
         raise UsageError(
             f"{name}: has many sources; give answers of bfs, sssp, components or pagerank"
         )
     require_unlimited(result, name)
-    kernel = result.kernel
+    kernel, listed = result.kernel, 0
     if isinstance(result, PagerankResult):
         if result.asked is None:
             raise UsageError(f"{name}: does not say what was asked; rank again to validate")
         kernel = WEIGHTED_PAGERANK if result.asked.weighted else PAGERANK
+        listed = result.asked.listed
     if ORDER_OF[kernel] == LIGHT and not graph.weighted:
-        raise UsageError(f"{name}: counts weights, and {graph.path} holds no weights")
+        has = "has distances" if kernel == "sssp" else "counts weights"
+        raise UsageError(f"{name}: {has}, and {graph.path} holds no weights")
     unread = result.unread
     if stored is not None:
         is_other = stored.attributes["graph_sha256"] != graph.content_sha256
@@ -185,7 +207,7 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
         is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(vertices_of(graph))
     if is_other:
         raise other_graph(graph, name)
-    return kernel, result if stored is None else stored.path
+    return _Accepted(kernel, result if stored is None else stored.path, listed)
 
 
 def other_graph(graph: Graph, name: str) -> InputError:

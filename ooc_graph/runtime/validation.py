@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from threading import Lock
 from typing import Any
-
-import numpy as np
 
 from ooc_graph.answers.pagerank import Chances, PagerankResult
 from ooc_graph.answers.result import ComponentsResult, Result
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PAGERANK, PARENT, VERTEX
+from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime.process import thread_count
 from ooc_graph.threads import Threads
 from ooc_graph.types import Advance, EdgeBlock, unseen
@@ -30,6 +30,7 @@ from ooc_graph.validate import (
     Verdict,
     VertexIndex,
 )
+from ooc_graph.validate.tally import NO_ID, first_unknown
 
 _UNIT_EDGES = 1 << 22
 _BLOCK_EDGES = 1 << 15
@@ -58,15 +59,33 @@ def check_together(
 ) -> list[Verdict]:
     """Hold trees of one kernel, or components, or PageRank, against edges, on all threads."""
     if isinstance(results[0], ComponentsResult):
-        component = ComponentsAnswer(results[0].component, vertices)
+        with _naming(results[0]):
+            component = ComponentsAnswer(results[0].on_host(COMPONENT), vertices)
         return check_edges(ComponentsValidator(component), source, thread_count(), advance)
     if isinstance(results[0], PagerankResult):
-        return [_check_pagerank(results[0], vertices, source, advance)]
+        with _naming(results[0]):
+            return [_check_pagerank(results[0], vertices, source, advance)]
     answer, kind, measure = TREES[results[0].kernel]
-    answers = (
-        answer(one.root, one.on_host(PARENT), one.on_host(measure), vertices) for one in results
-    )
-    return check_trees(kind, answers, len(results), source, advance)
+
+    def answer_of(one: Result) -> Any:
+        with _naming(one):
+            return answer(one.root, one.on_host(PARENT), one.on_host(measure), vertices)
+
+    return check_trees(kind, map(answer_of, results), len(results), source, advance)
+
+
+def name_of(result: Result) -> str:
+    """What messages call an answer."""
+    return str(result.columns.path if isinstance(result.columns, Stored) else result)
+
+
+@contextmanager
+def _naming(result: Result) -> Iterator[None]:
+    """Context in which a UsageError says of which answer it is."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{name_of(result)}: {error}") from None
 
 
 def _check_pagerank(
@@ -74,11 +93,12 @@ def _check_pagerank(
 ) -> Verdict:
     """Hold PageRank against the edges of its graph, each of which comes once in a pass."""
     asked = result.asked
-    if asked is None:
-        raise UsageError("it is not known what was asked of PageRank")
+    assert asked is not None
     how = asked.alpha, asked.tol, asked.iterations
     jump, landing = (_chances(one, vertices) for one in (asked.personalization, asked.dangling))
-    answer = PagerankAnswer(result.pagerank, vertices, *how, jump, landing)
+    # Without a list of their own, those without out-arcs land where others jump to.
+    ends = jump, landing or jump
+    answer = PagerankAnswer(result.on_host(PAGERANK), vertices, *how, *ends)
     partly = _of_part(advance, 1 / answer.passes)
 
     def show(arcs: Any) -> None:
@@ -92,7 +112,11 @@ def _chances(chances: Chances | None, vertices: VertexIndex) -> tuple[Any, Any] 
     """Chances by position, of those by original id."""
     if chances is None:
         return None
-    return vertices.positions(np.array(chances[0], np.int64)), np.array(chances[1])
+    ids = chances.vertex
+    positions = vertices.positions(ids)
+    if (unknown := first_unknown(ids, positions)) != NO_ID:
+        raise UsageError(f"{chances.name} names vertex {unknown}, which the graph does not have")
+    return positions, chances.chance
 
 
 def check_trees(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ooc_graph.answers.pagerank import Chances, PagerankResult, Ranking
+from ooc_graph.answers.pagerank import DANGLING, PERSONALIZATION, PagerankResult, array_names
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.kernels.common.pagerank import SCALE
+from ooc_graph.layout.chunks import FileEntry, write_array
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import INTERNAL_OF, PAGERANK, VERTEX, WEIGHTED_PAGERANK
+from ooc_graph.layout.stored import Stored
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.steps import Arrays
@@ -51,23 +56,43 @@ def start(
     return coroutines, shared
 
 
-def nothing(_: SearchTask, __: Graph) -> Arrays:
-    """Scores of no rows: of a graph without arcs all that there is has no out-arcs."""
-    return np.empty(0, np.int64), np.array(SCALE), np.array(1)
+def nothing(task: SearchTask, _: Graph) -> Arrays:
+    """Scores of no rows: of a graph without arcs all that there is has no out-arcs.
+
+    All iterations find the same.
+    """
+    problem: Problem = task.request.given
+    done = problem.most if problem.tol is None else 1
+    return np.empty(0, np.int64), np.array(SCALE), np.array(done)
 
 
 class PagerankColumns(Columns):
     """Scores by original id, float64.
 
     ``score`` has those of the rows, in units; those of vertices without arcs follow from what the
-    vertices without out-arcs had before, ``dangling`` units. ``asked`` is what was.
+    vertices without out-arcs had before, ``dangling`` units. Stored with them is what was asked
+    (`ooc_graph.answers.pagerank.Ranking`), of which ``done`` has what the problem does not say.
     """
 
     def __init__(
-        self, problem: Problem, asked: Ranking, score: AnyArray, dangling: int, ids: Ids
+        self, problem: Problem, score: AnyArray, dangling: int, ids: Ids, **done: Any
     ) -> None:
         dtypes = {VERTEX: np.dtype(np.int64), PAGERANK: np.dtype(np.float64)}
-        super().__init__(ids, dtypes, vars(asked))
+        attributes = {"alpha": problem.alpha, "tol": problem.tol, **done}
+        # As most users want it, both are the same.
+        landing = None if problem.landing == problem.jump else problem.landing
+        others: dict[str, AnyArray] = {}
+        for name, chances in ((PERSONALIZATION, problem.jump), (DANGLING, landing)):
+            attributes[name] = None
+            if chances is not None:
+                attributes[name] = len(chances[0])
+                vertex, chance = (np.array(one) for one in chances)
+                vertex = (
+                    vertex + (ids.first or 0) if ids.originals is None else ids.originals[vertex]
+                )
+                others |= zip(array_names(name), (vertex, chance), strict=True)
+        super().__init__(ids, dtypes, attributes)
+        self.others = others
         self._score, listed = score, problem.listed()
         self._every = problem.every(max(1, self.size), dangling)
         alone = ids.internal_of[listed.vertex] < 0
@@ -85,24 +110,26 @@ class PagerankColumns(Columns):
         scores[self._listed.vertex[first:end] - start] = self._of_listed[first:end]
         np.multiply(scores, 1 / SCALE, out=out)
 
+    def write(
+        self, store: Path, like: Stored | None = None
+    ) -> tuple[list[ArraySpec], list[FileEntry]]:
+        """Write all columns, and the vertices that were given, to a partial store."""
+        specs, entries = super().write(store, like)
+        for name, array in self.others.items():
+            specs.append(ArraySpec(name, len(array), array.dtype))
+            entries += write_array(store, specs[-1], partial(_part, array))
+        return specs, entries
+
+
+def _part(array: AnyArray, start: int, stop: int) -> list[AnyArray]:
+    return [array[start:stop]]
+
 
 def columns(task: SearchTask, _: Graph, arrays: Arrays, ids: Ids) -> PagerankColumns:
     """Columns of scores."""
     score, dangling, iterations = arrays
-    problem, weighted = task.request.given, task.kernel == WEIGHTED_PAGERANK
-    chances = (_by_id(one, ids) for one in (problem.jump, problem.landing))
-    asked = Ranking(problem.alpha, problem.tol, int(iterations), weighted, *chances)
-    return PagerankColumns(problem, asked, score, int(dangling), ids)
-
-
-def _by_id(chances: Any, ids: Ids) -> Chances | None:
-    """Chances by original id, of those by position."""
-    if chances is None:
-        return None
-    positions, chance = np.array(chances[0]), list(chances[1])
-    if ids.originals is None:
-        return [(positions + (ids.first or 0)).tolist(), chance]
-    return [ids.originals[positions].tolist(), chance]
+    done = {"iterations": int(iterations), "weighted": task.kernel == WEIGHTED_PAGERANK}
+    return PagerankColumns(task.request.given, score, int(dangling), ids, **done)
 
 
 ALGORITHM = Algorithm(PagerankResult, start, ("score", "dangling", "iterations"), nothing, columns)

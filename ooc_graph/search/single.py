@@ -182,5 +182,5 @@ def search_by(
 def result_of(kernel: str, root: int | None, written: Written) -> Any:
     """The answer whose columns came back: what the kernel's algorithm gives."""
     kind: Any = ALGORITHMS[kernel].result
-    facts = kind.facts(written.attributes)
+    facts = kind.facts(written.attributes, written.others)
     return kind(root, written.trace.elapsed_s, written.columns or {}, **facts)

@@ -74,7 +74,7 @@ def deliver(
             arrays = columns.in_memory(threads)
         else:
             arrays = LateColumns(narrowed(columns, threads), threads)
-        written = Written(trace, columns=arrays, attributes=columns.attributes)
+        written = _said(columns, Written(trace, columns=arrays))
     else:
         specs, entries = columns.write(Path(folder), like)
         written = Written(trace, tuple(specs), tuple(entries), attributes=columns.attributes)
@@ -84,7 +84,11 @@ def deliver(
 def deliver_late(columns: Columns, trace: Trace) -> tuple[Written, LateColumns]:
     """The answer as columns that are put in order when they are read, or settled."""
     late = LateColumns(columns, process.thread_count())
-    return Written(trace, columns=late, attributes=columns.attributes), late
+    return _said(columns, Written(trace, columns=late)), late
+
+
+def _said(columns: Columns, written: Written) -> Written:
+    return replace(written, attributes=columns.attributes, others=columns.others)
 
 
 def spare_bytes(graph: Graph, request: Request) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -134,8 +135,21 @@ class SsspAnswer:
         return unreached_distance(self.distance.dtype)
 
 
+MOST_ALLOWED = 0.01
+"""A rule that allows the scores to differ by more than this, all together, finds few mistakes.
+
+No two vectors of scores differ by more than 2.
+"""
 Chances = tuple[IntArray, AnyArray]
-"""Positions of some vertices, each once, and chances, which sum to 1."""
+"""Positions of some vertices, ascending, and chances, float64, which sum to 1."""
+
+
+def _are_chances(positions: IntArray, chance: AnyArray, count: int) -> bool:
+    ascend = len(positions) and bool((positions[1:] > positions[:-1]).all())
+    if not ascend or positions[0] < 0 or positions[-1] >= count or chance.dtype != np.float64:
+        return False
+    is_like = chance.shape == positions.shape and bool((chance >= 0).all())
+    return is_like and abs(float(chance.sum()) - 1) < 1e-9
 
 
 @dataclass(frozen=True)
@@ -159,10 +173,23 @@ class PagerankAnswer:
         if self.score.dtype != np.float64:
             raise UsageError(f"scores are float64, not {self.score.dtype}")
         for chances in (self.jump, self.landing):
-            if chances is not None and chances[0].min() < 0:
-                raise UsageError("personalization or dangling names a vertex that is none")
+            if chances is not None and not _are_chances(*chances, self.vertices.count):
+                raise UsageError(
+                    "what scores jump to, or land on, are vertices in ascending order, and their "
+                    "chances, which sum to 1"
+                )
+
+    @property
+    def allowed(self) -> float:
+        """By how much another iteration may change all scores together, as far as ``tol`` says."""
+        return inf if self.tol is None else self.alpha * self.vertices.count * self.tol
+
+    @property
+    def repeated(self) -> int:
+        """How many iterations are done again: all of them, unless the tolerance says enough."""
+        return self.iterations if self.allowed > MOST_ALLOWED else 0
 
     @property
     def passes(self) -> int:
         """How many passes over the arcs are made of a right answer."""
-        return 2 if self.tol is not None else self.iterations + 2
+        return self.repeated + 2

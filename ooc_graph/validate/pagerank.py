@@ -10,7 +10,9 @@ For the true ranks t, which A leaves as they are,
 follows for any x: one iteration proves how far an answer is from them, however it was found.
 
 If iterations ended once they changed the scores by less than ``vertices * tol``, one more changes
-them by less than ``alpha * vertices * tol``. If a number was asked for, they are done again.
+them by less than ``alpha * vertices * tol``. If that is much, or a number of iterations was asked
+for, they are done again. Few are, in the first case: the k-th changes scores by at most
+``2 * alpha**(k - 1)``.
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import ValidationFailedError
-from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.errors import UsageError, ValidationFailedError
+from ooc_graph.types import AnyArray
 from ooc_graph.validate import pagerank_loops as loops
-from ooc_graph.validate.answers import PagerankAnswer, VertexIndex
-from ooc_graph.validate.tally import NO_ID, first_unknown
+from ooc_graph.validate.answers import MOST_ALLOWED, PagerankAnswer, VertexIndex
+from ooc_graph.validate.arc_pass import ArcPass
+from ooc_graph.validate.tally import NO_ID
 from ooc_graph.validate.trees import require_lengths
 from ooc_graph.validate.wording import RULE_KNOWN, Problem, Verdict
 
@@ -38,17 +41,19 @@ RULE_ITERATIONS = "scores of as many iterations"
 _SCALE = 2.0**61
 """Units in 1. Answers are in the same, up to the rounding to float64; twice this fits int64."""
 _EPS = 2.0**-53
+_PIECE = 1 << 16
+"""Vertices that scores jump to, of so many at a time."""
 _ROUNDINGS = 20
-"""Operations in float64 that the terms of an iteration take, there and here, and more."""
+"""More than the operations in float64 that make a term of an iteration."""
 
 
 @dataclass(frozen=True)
 class PagerankVerdict(Verdict):
     """What the rules say about PageRank, which has no root: it is -1.
 
-    ``reached`` counts all vertices, and ``edges`` those of the graph. ``error_bound`` is proven, of
-    a wrong answer, too: the absolute differences from the true ranks are no more, all together.
-    It has three digits. None if the scores are such that nothing was proven.
+    ``reached`` counts all vertices, and ``edges`` those of the graph. ``error_bound`` is a proven
+    upper bound on the L1 distance from the true ranks, rounded up to three digits; a wrong answer
+    has one, too. None if a broken rule makes the scores useless for it.
     """
 
     error_bound: float | None = None
@@ -56,8 +61,7 @@ class PagerankVerdict(Verdict):
     @property
     def found(self) -> str:
         """What an answer that holds is said to have."""
-        off = f"all scores together at most {self.error_bound:g} from the true ranks"
-        return f"{super().found}; {off}"
+        return f"{self.reached:,} vertices, {self.edges:,} edges; {_proven(self.error_bound)}"
 
     def raise_if_failed(self) -> None:
         """Raise `ValidationFailedError` naming rule and culprit unless the answer holds."""
@@ -65,34 +69,8 @@ class PagerankVerdict(Verdict):
             raise ValidationFailedError(f"the PageRank breaks rule '{self.rule}': {self.message}")
 
 
-class Arcs:
-    """A pass over all arcs, in which threads show a compiled loop each tuple once."""
-
-    def __init__(self, vertices: VertexIndex, look: Callable[..., None]) -> None:
-        self._vertices, self._look = vertices, look
-        self.tuples, self.unknown = 0, NO_ID
-
-    def fork(self) -> Arcs:
-        """Return one for another thread."""
-        return Arcs(self._vertices, self._look)
-
-    def block(self, edges: EdgeBlock) -> None:
-        """Show one block of tuples."""
-        source = self._vertices.positions(edges.source)
-        target = self._vertices.positions(edges.target)
-        for ids, positions in ((edges.source, source), (edges.target, target)):
-            self.unknown = min(self.unknown, first_unknown(ids, positions))
-        self._look(source, target, edges.weight)
-        self.tuples += len(edges)
-
-    def merge(self, other: Arcs) -> None:
-        """Take in what a fork saw."""
-        self.tuples += other.tuples
-        self.unknown = min(self.unknown, other.unknown)
-
-    def finish(self) -> list[Verdict]:
-        """Say nothing: what was seen is in arrays that all share."""
-        return []
+def _proven(bound: float | None) -> str:
+    return f"L1 distance from the true ranks at most {bound:g}"
 
 
 class PagerankValidator:
@@ -105,7 +83,7 @@ class PagerankValidator:
     def __init__(
         self,
         answer: PagerankAnswer,
-        show: Callable[[Arcs], object],
+        show: Callable[[ArcPass], object],
         *,
         directed: bool,
         weighted: bool,
@@ -114,35 +92,42 @@ class PagerankValidator:
         self._weighted, self._count = weighted, answer.vertices.count
         self._out = np.zeros(self._count)
         self._score, self._sums = np.zeros((2, self._count), np.int64)
-        self._tuples = 0
+        self._tuples = self._most_added = 0
 
     def verdict(self) -> PagerankVerdict:
         """Outcome of all rules."""
         if (unfit := loops.first_unfit(self.answer.score)) >= 0:
             return self._verdict((RULE_SCORE, self._of(unfit)))
-        arcs = Arcs(self.answer.vertices, self._add_out_weights)
+        arcs = ArcPass(self.answer.vertices, self._add_out_weights, is_first=True)
         self._show(arcs)
-        self._tuples = arcs.tuples
+        self._tuples, self._most_added = arcs.tuples, int(self._sums.max())
         if arcs.unknown != NO_ID:
             said = f"an edge names vertex {arcs.unknown}, the answer does not"
             return self._verdict((RULE_KNOWN, said))
-        total = self.answer.score.sum()
-        if abs(total - 1) > self._off(self.answer.iterations + 1):
+        total, off = self.answer.score.sum(), self._off(self.answer.iterations + 1)
+        if off > MOST_ALLOWED:
+            raise UsageError(
+                f"is said to be of {self.answer.iterations:,} iterations, whose roundings alone "
+                f"may change all scores together by {off:.3g}"
+            )
+        if abs(total - 1) > off:
             return self._verdict((RULE_SUM, f"the scores sum to {total}, not 1"))
-        problem = None if self.answer.tol is not None else self._iterations_problem()
+        problem = self._iterations_problem() if self.answer.repeated else None
         loops.round_scores(self.answer.score, _SCALE, self._score)
         self._step()
         changed, most = self._apart()
-        if problem is None and self.answer.tol is not None:
-            problem = self._change_problem(self.answer.tol, changed, most)
+        problem = problem or self._change_problem(changed, most)
         return self._verdict(problem, self._bound(changed))
 
     def _verdict(self, problem: Problem | None, bound: float | None = None) -> PagerankVerdict:
         seen = (0, 0) if bound is None else (self._count, self._tuples)
-        return PagerankVerdict(-1, problem is None, *(problem or ("", "")), *seen, bound)
+        rule, said = problem or ("", "")
+        if problem is not None and bound is not None:
+            said += f"; {_proven(bound)}"
+        return PagerankVerdict(-1, problem is None, rule, said, *seen, bound)
 
-    def _change_problem(self, tol: float, changed: float, most: int) -> Problem | None:
-        allowed = self.answer.alpha * self._count * tol
+    def _change_problem(self, changed: float, most: int) -> Problem | None:
+        allowed, tol = self.answer.allowed, self.answer.tol
         if changed <= allowed + self._off(1):
             return None
         return RULE_CONVERGED, (
@@ -161,7 +146,8 @@ class PagerankValidator:
         if off <= self._off(done + 1):
             return None
         right = self._score[most] / _SCALE
-        return RULE_ITERATIONS, f"{self._of(most)}, and {done} iterations give {right}"
+        iterations = f"{done} iterations give" if done > 1 else "1 iteration gives"
+        return RULE_ITERATIONS, f"{self._of(most)}, and {iterations} {right}"
 
     def _of(self, position: int) -> str:
         vertex = self.answer.vertices.id_of(position)
@@ -179,42 +165,53 @@ class PagerankValidator:
 
         An iteration rounds each arc and, twice, each vertex to a unit there and here, and passes
         the share ``alpha`` of what was off before on. A sum of weights has a rounding for each arc
-        of its vertex, of which there is one to each other vertex at most.
+        of its vertex.
         """
         arcs = self._tuples * (1 if self._directed else 2)
-        terms = min(arcs, self._count) if self._weighted else 0
-        each = (arcs + 2 * self._count) / _SCALE + 2 * (_ROUNDINGS + terms) * _EPS
+        each = (arcs + 2 * self._count) / _SCALE + 2 * (_ROUNDINGS + self._most_added) * _EPS
         rest = 1 - self.answer.alpha
         return each * (min(iterations, 1 / rest) if rest else iterations)
 
     def _add_out_weights(self, source: AnyArray, target: AnyArray, weight: Any) -> None:
-        weight = weight if self._weighted else None
-        if weight is not None:
+        """Sum the weights of each vertex; the sums of the iterations count them meanwhile."""
+        if self._weighted:
             require_lengths(weight)
-        loops.add_out_weights(source, target, weight, self._directed, self._out)
+        how = self._weights(weight), self._directed
+        loops.add_out_weights(source, target, *how, self._out, self._sums)
 
     def _add_arriving(self, source: AnyArray, target: AnyArray, weight: Any) -> None:
-        weight = weight if self._weighted else None
-        state, alpha = (self._score, self._out), self.answer.alpha
-        loops.add_arriving(source, target, weight, self._directed, state, alpha, self._sums)
+        how, state = (self._weights(weight), self._directed), (self._score, self._out)
+        loops.add_arriving(source, target, *how, state, self.answer.alpha, self._sums)
+
+    def _weights(self, given: Any) -> AnyArray | None:
+        """Weights as the loops take them: of one type, for which these are compiled."""
+        return given.astype(np.float64, copy=False) if self._weighted else None
 
     def _step(self) -> None:
         """Make the sums what an iteration makes of the scores."""
         asked = self.answer
         self._sums.fill(0)
-        self._show(Arcs(asked.vertices, self._add_arriving))
+        self._show(ArcPass(asked.vertices, self._add_arriving))
         spread = asked.alpha * loops.sum_without_arcs(self._score, self._out)
         for units, chances in (
             ((1 - asked.alpha) * _SCALE, asked.jump),
             (spread, asked.landing),
         ):
-            where, chance = (slice(None), 1 / self._count) if chances is None else chances
-            self._sums[where] += np.rint(units * np.asarray(chance)).astype(np.int64)
+            if chances is None:
+                self._sums += round(units / self._count)
+                continue
+            for first in range(0, len(chances[0]), _PIECE):
+                where, chance = (one[first : first + _PIECE] for one in chances)
+                self._sums[where] += np.rint(units * chance).astype(np.int64)
 
     def _apart(self) -> tuple[float, int]:
         """How far scores and sums are apart, and the position where most."""
         most = np.zeros(1, np.int64)
         return loops.apart(self._score, self._sums, most) / _SCALE, int(most[0])
+
+
+LISTED_BYTES = 24
+"""Memory of a vertex in a list of chances: its id, or position, and its chance."""
 
 
 def pagerank_bytes(vertices: VertexIndex, _: int) -> int:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
+from ooc_graph.atomics import read_modify_write
 from ooc_graph.kernel_cache import compiled, small_part
 from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray, IntArray
@@ -22,34 +20,28 @@ _AHEAD = 32
 """Tuples whose vertices memory is asked for before they are looked at."""
 
 
-def _adding(typing_context: Any, array: Any, at: Any, value: Any) -> Any:  # noqa: ARG001
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind: Any = signature.args[0]
-        view = context.make_array(kind)(context, builder, args[0])
-        where = cgutils.get_item_pointer(context, builder, kind, view, [args[1]], wraparound=False)
-        is_float = isinstance(args[2].type, ir.DoubleType)
-        builder.atomic_rmw("fadd" if is_float else "add", where, args[2], "monotonic")
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, array.dtype), generate
-
-
-_add: Any = intrinsic(_adding)
+_add: Any = intrinsic(read_modify_write("add"))
 """``_add(array, at, value)``: add to a float64 or an int64, also while other threads do."""
 
 
 @small_part
 def _weight(weight: Any, i: int) -> float:
-    return 1.0 if weight is None else np.float64(weight[i])
+    return 1.0 if weight is None else weight[i]
 
 
 @compiled
 def add_out_weights(
-    source: AnyArray, target: AnyArray, weight: Any, is_directed: bool, out: AnyArray
+    source: AnyArray,
+    target: AnyArray,
+    weight: Any,
+    is_directed: bool,
+    out: AnyArray,
+    added: IntArray,
 ) -> None:
     """Add the weight of each tuple, or 1, to its source, and to its target if it goes both ways.
 
     ``source`` and ``target`` are positions; -1 is an unknown vertex, whose tuples are left out.
+    ``weight`` is None, or float64; then what is added is counted in ``added``.
     """
     for i in range(len(source)):
         u, v = source[i], target[i]
@@ -58,6 +50,10 @@ def add_out_weights(
         _add(out, u, _weight(weight, i))
         if not is_directed:
             _add(out, v, _weight(weight, i))
+        if weight is not None:
+            _add(added, u, 1)
+            if not is_directed:
+                _add(added, v, 1)
 
 
 @small_part
@@ -106,13 +102,10 @@ def first_unfit(score: AnyArray) -> int:
 
 
 @compiled
-def round_scores(score: AnyArray, scale: float, out: IntArray) -> int:
-    """Write scores as integers in units of ``1 / scale``; their sum."""
-    total = 0
+def round_scores(score: AnyArray, scale: float, out: IntArray) -> None:
+    """Write scores as integers in units of ``1 / scale``."""
     for v in range(len(score)):
         out[v] = np.int64(np.rint(score[v] * scale))
-        total += out[v]
-    return total
 
 
 @compiled

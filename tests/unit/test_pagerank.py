@@ -180,6 +180,8 @@ def test_stored_answers_and_frames(graph, tmp_path):
         ({"alpha": 1.5}, UsageError, "alpha 1.5"),
         ({"alpha": float("nan")}, UsageError, "alpha nan"),
         ({"tol": -1}, UsageError, "tol -1"),
+        ({"tol": float("inf")}, UsageError, "tol inf: give a finite number"),
+        ({"tol": 10**400}, UsageError, "give a finite number"),
         ({"max_iter": 0}, UsageError, "max_iter 0"),
         ({"iterations": 0}, UsageError, "iterations 0"),
         ({"iterations": 2.5}, UsageError, "iterations 2.5: give an integer"),

@@ -27,6 +27,7 @@ ASKED: list[dict[str, Any]] = [
     {"iterations": 9, "jump": JUMP, "landing": LANDING},
     {"iterations": 4, "alpha": 1.0},
     {"tol": 1e-12, "alpha": 0.0, **SOME},
+    {"tol": 0.04, "iterations": 1},
 ]
 
 
@@ -100,6 +101,7 @@ def with_one(vertex: int, value: float, other: int | None = None) -> Any:
 
 TO_TOL: dict[str, Any] = {"tol": 1e-12, "landing": LANDING}
 BY_NUMBER: dict[str, Any] = {"iterations": 12, "landing": LANDING}
+TO_ANYTHING: dict[str, Any] = {"tol": 0.04, "iterations": 1}
 MISTAKES: list[tuple[dict[str, Any], dict[str, Any], Any, str, str]] = [
     (TO_TOL, {}, with_one(7, np.nan), "score from 0 to 1", "vertex 31 has score nan"),
     (TO_TOL, {}, with_one(7, -1e-9), "score from 0 to 1", "vertex 31 has score -1e-09"),
@@ -130,6 +132,8 @@ MISTAKES: list[tuple[dict[str, Any], dict[str, Any], Any, str, str]] = [
     (BY_NUMBER, {"alpha": 0.84}, None, "scores of as many iterations", "12 iterations give"),
     (BY_NUMBER, {"iterations": 13}, None, "scores of as many iterations", "13 iterations give"),
     (BY_NUMBER, {"jump": JUMP}, None, "scores of as many iterations", "12 iterations give"),
+    (TO_ANYTHING, {}, swapped, "scores of as many iterations", ", and 1 iteration gives"),
+    (TO_ANYTHING, {"iterations": 2}, None, "scores of as many iterations", "2 iterations give"),
 ]
 
 
@@ -146,6 +150,7 @@ def test_every_mistake_is_named(
     assert said in verdict.message
     if change is not None and verdict.error_bound is not None:
         assert np.abs(answer.score - true).sum() <= verdict.error_bound
+        assert verdict.message.endswith(f" at most {verdict.error_bound:g}")
     with pytest.raises(ValidationFailedError, match=f"the PageRank breaks rule '{rule}'"):
         verdict.raise_if_failed()
 
@@ -188,8 +193,38 @@ def test_what_is_no_pagerank_is_refused() -> None:
     for score in (right.score[1:], right.score.astype(np.float32), right.score[None]):
         with pytest.raises(UsageError, match=r"for 60 vertices|are float64, not float32"):
             replace(right, score=score)
-    with pytest.raises(UsageError, match="names a vertex that is none"):
-        replace(right, jump=(np.array([-1]), np.ones(1)))
+    half = np.full(2, 0.5)
+    for vertex, chance in (
+        ([-1, 3], half),
+        ([3, 3], half),
+        ([4, 3], half),
+        ([3, N], half),
+        ([3, 4, 5], half),
+        ([3, 4], np.array([1.5, -0.5])),
+        ([3, 4], np.array([0.5, np.nan])),
+        ([3, 4], half / 2),
+        ([3, 4], half.astype(np.float32)),
+        ([], half[:0]),
+    ):
+        for name in ("jump", "landing"):
+            with pytest.raises(UsageError, match="vertices in ascending order, and their chances"):
+                replace(right, **{name: (np.array(vertex), chance)})
+
+
+def test_iterations_that_nobody_did_are_refused() -> None:
+    """If they moved scores as they may, any would be right."""
+    asked = {"alpha": 1.0, "iterations": 10**18}
+    answer = PagerankAnswer(np.ones(N), IDS, tol=1e-12, **asked)
+    with pytest.raises(UsageError, match="of 1,000,000,000,000,000,000 iterations, whose"):
+        validate_pagerank(answer, [edges(directed=True)], directed=True)
+
+
+def test_roundings_are_those_of_the_arcs_that_a_vertex_has() -> None:
+    block, ways = edges(directed=True), {"directed": True, "weighted": True}
+    answer, _ = ranked(block, {"iterations": 40}, **ways)
+    assert validate_pagerank(answer, [block], **ways).ok
+    answer.score[[3, 4]] += 3e-14, -3e-14
+    assert validate_pagerank(answer, [block], **ways).rule == "scores of as many iterations"
 
 
 def test_threads_and_parts_say_what_the_whole_says() -> None:

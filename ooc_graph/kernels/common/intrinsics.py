@@ -8,8 +8,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
+from ooc_graph.atomics import element_pointer
 from ooc_graph.kernels.common.compiled import instruction
-from ooc_graph.kernels.common.team import element_pointer
 
 
 @instruction

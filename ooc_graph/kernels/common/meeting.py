@@ -17,6 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
+from ooc_graph.atomics import element_pointer
 from ooc_graph.kernels.common.compiled import instruction, kernel
 from ooc_graph.kernels.common.intrinsics import atomic_replace
 from ooc_graph.kernels.common.team import (
@@ -27,7 +28,6 @@ from ooc_graph.kernels.common.team import (
     atomic_add,
     atomic_load,
     atomic_store,
-    element_pointer,
     yield_core,
 )
 

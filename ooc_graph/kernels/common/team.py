@@ -21,6 +21,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
+from ooc_graph.atomics import element_pointer, read_modify_write
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.compiled import instruction, kernel, subroutine
 from ooc_graph.threads import Members, raise_first
@@ -39,12 +40,6 @@ SPINS = 4000
 def new_control() -> IntArray:
     """Return a control array for one launch: int64 (CONTROL_WORDS,), zeros."""
     return np.zeros(CONTROL_WORDS, np.int64)
-
-
-def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """Generate the address of ``array[index]``, for functions made by `instruction`."""
-    view = context.make_array(array_type)(context, builder, array)
-    return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
 
 
 @instruction
@@ -72,22 +67,11 @@ def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any
     return types.void(array, types.intp, array.dtype), generate
 
 
-def _read_modify_write(operation: str) -> Callable[..., Any]:
-    def typing(typing_context: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
-            return builder.atomic_rmw(operation, pointer, args[2], "seq_cst")
-
-        return array.dtype(array, types.intp, array.dtype), generate
-
-    return typing
-
-
-atomic_add = instruction(_read_modify_write("add"))
-"""``atomic_add(array, index, value)``: add to an integer element, return what was there."""
-atomic_umin = instruction(_read_modify_write("umin"))
+atomic_add = instruction(read_modify_write("add"))
+"""``atomic_add(array, index, value)``: add to an element, return what was there."""
+atomic_umin = instruction(read_modify_write("umin"))
 """``atomic_umin(array, index, value)``: unsigned minimum in place, return what was there."""
-atomic_or = instruction(_read_modify_write("or"))
+atomic_or = instruction(read_modify_write("or"))
 """``atomic_or(array, index, value)``: set bits in place, return what was there."""
 
 
