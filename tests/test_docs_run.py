@@ -27,6 +27,7 @@ def pages_with_python() -> list[str]:
 
 
 @pytest.mark.timeout(1200)  # kernels are compiled
+@pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved:UserWarning")
 @pytest.mark.parametrize("page", sorted(set(pages_with_python()) - NOT_EXECUTED.keys()))
 def test_page(
     page: str,

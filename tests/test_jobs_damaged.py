@@ -156,7 +156,12 @@ def test_what_a_failing_disk_left_is_removed_and_other_files_are_not(
     for left in ("graph.zarr.partial-removed-6d92", "bfs/30.zarr.partial-removed-cc00"):
         (run / left / "out").mkdir(parents=True)
         (run / left / "out" / "0").touch()
-    for left in ("graph.zarr.lock", "bfs/10.zarr.lock", "export/30.csv.partial-0e52.csv"):
+    for left in (
+        "graph.zarr.lock",
+        "bfs.lock",
+        "bfs/10.zarr.lock",
+        "export/30.csv.partial-0e52.csv",
+    ):
         (run / left).touch()
     with (run / "components.zarr.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

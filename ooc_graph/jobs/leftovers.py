@@ -26,12 +26,13 @@ def remove_leftovers(run: Path) -> None:
     own = (one for one in answers if not one.is_symlink())
     for folder in (run, *own):
         remove_partial_files(folder)
-        for removed in folder.glob(f"*{STORE}{REMOVED}*"):
+        for removed in folder.glob(f"*{REMOVED}*"):
             rmtree(removed, ignore_errors=True)
-        for lock in folder.glob(f"*{STORE}.lock"):
-            # What holds it now removes it.
-            with suppress(OutputBusyError), locked(lock, uuid.uuid4().hex, lock):
-                pass
+        for lock in folder.glob("*.lock"):
+            if (output := lock.with_suffix("")).is_dir():
+                # Whoever holds it now removes it.
+                with suppress(OutputBusyError), locked(output, uuid.uuid4().hex):
+                    pass
 
 
 def remove_partial_files(folder: Path) -> None:
