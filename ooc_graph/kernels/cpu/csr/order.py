@@ -36,7 +36,7 @@ from ooc_graph.kernels.cpu.csr.levels import (
     part_of,
 )
 from ooc_graph.kernels.cpu.csr.lookout import BLOCK
-from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS, look_ahead
+from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS, WORD_LISTS, look_ahead
 from ooc_graph.types import AnyArray
 
 NONE = -9999
@@ -45,7 +45,8 @@ FEW_ROWS, FEW_SHARE = 512, 256
 """One thread searches a level that has fewer vertices than `FEW_ROWS`, or fewer than one in
 `FEW_SHARE` of all: more threads would each copy a bitmap of all vertices."""
 WIDE_SHARE = 16
-"""A level is wide if the rows that are still to be looked at are one in so many vertices, or more."""
+"""A level is wide if at least one in so many vertices is a row of it that is still to be looked
+at."""
 
 
 @subroutine
@@ -59,9 +60,7 @@ def _write(answers: Any, begin: int, end: int, level: int) -> None:
 
 
 @subroutine
-def _search_narrow(
-    sides: Any, answers: Any, scratch: Any, begin: int, end: int, level: int
-) -> Any:
+def _search_narrow(sides: Any, answers: Any, scratch: Any, begin: int, end: int, level: int) -> Any:
     """Search up to a level of many vertices: where it begins and ends, and its number."""
     order, unseen, thread = answers.order, scratch.bitmaps[UNSEEN], varying(0)
     few = max(FEW_ROWS, len(answers.predecessor) // FEW_SHARE)
@@ -141,18 +140,18 @@ def breadth_first(
     answers = Answers(order, above, predecessor, np.empty(0) if steps is None else steps)
     # Rows of a chunk are looked at as long as all that they lead to has room.
     ends = np.append(np.arange(0, vertices, chunk), vertices)
-    room = vertices + sum(int(np.diff(side.offsets[ends]).max()) for side in sides)
+    most = sum(int(np.diff(side.offsets[ends]).max()) for side in sides)
     bitmaps = np.full((OWN + threads, words), ~np.uint64(0))
     bitmaps[LISTED : IN_LEVEL + 1] = 0
     scratch = Scratch(
         bitmaps,
-        np.empty((2, threads, vertices + 1), np.int32),
+        np.empty((2, threads - 1, vertices + 1), np.int32),
         np.empty((threads, KEPT + threads), np.int64),
         np.empty((2, threads, BLOCK + 1), np.int64),
         np.empty((threads, chunk, 2), np.int64),
         np.empty(words, np.int64),
-        np.empty(threads * (vertices + 1), np.int64),
-        np.empty(threads * room, np.int32),
+        np.empty(words * WORD_LISTS, np.int64),
+        np.empty(vertices + threads * most, np.int32),
     )
     control = new_control()
     team.launch(_search, control, sides, answers, scratch)
