@@ -19,10 +19,12 @@ from ooc_graph import csgraph as ours  # noqa: E402
 from ooc_graph import from_edges, sssp  # noqa: E402
 from ooc_graph.csgraph import found as found_module  # noqa: E402
 from ooc_graph.csgraph import matrices  # noqa: E402
+from ooc_graph.kernels.common.bitmap import WORD_BITS  # noqa: E402
 from ooc_graph.kernels.common.team import Team  # noqa: E402
 from ooc_graph.kernels.cpu.csr.distances import NearestSearch  # noqa: E402
 from ooc_graph.kernels.cpu.csr.order import breadth_first  # noqa: E402
 from ooc_graph.kernels.cpu.csr.symmetry import is_symmetric  # noqa: E402
+from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS  # noqa: E402
 from ooc_graph.runtime import engine_cache  # noqa: E402
 from tests.unit.test_docs import ROOT, blocks  # noqa: E402
 
@@ -300,6 +302,34 @@ def test_threads_change_nothing(graph: str) -> None:
         assert_same(one, other)
     assert_same(found[0][:2], scipys.breadth_first_order(matrix, 1))
     assert_same(found[0][2], scipys.dijkstra(matrix, indices=1))
+
+
+def layers(vertices: int) -> Any:
+    """0, then three layers of random vertices; each leads to the next by rows of any length."""
+    rng = np.random.default_rng(2)
+    layer = rng.integers(1, 4, vertices)
+    layer[0] = 0
+    near, after = (np.flatnonzero(layer == one) for one in (1, 2))
+    degree = np.minimum(rng.zipf(1.6, vertices) + 9, 3000) * (layer < 3)
+    degree[0] = 0
+    source = np.repeat(np.arange(vertices), degree)
+    target = np.where(
+        layer[source] == 1, rng.choice(after, len(source)), rng.integers(1, vertices, len(source))
+    )
+    ends = np.append(np.zeros_like(near), source), np.append(near, target)
+    return sparse.csr_array((np.ones(len(ends[0])), ends), shape=(vertices, vertices))
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_that_have_no_room_for_lists(directed: bool) -> None:
+    """Chunks of a wide level lead to more unseen vertices than a thread can list."""
+    matrix = layers(4 * CHUNK_WORDS * WORD_BITS - 100)
+    sides = matrices.sides_of(matrices.arcs_of(matrix, weighted=False), directed=directed)
+    for threads in (1, 3):
+        team = Team(threads)
+        found = breadth_first(sides, 0, team)
+        team.close()
+        assert_same(found, scipys.breadth_first_order(matrix, 0, directed))
 
 
 def test_only_matrices_that_are_their_transposes_are_symmetric() -> None:

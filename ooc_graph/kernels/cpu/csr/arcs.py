@@ -13,7 +13,7 @@ from ooc_graph.types import AnyArray, IntArray
 
 
 class Arcs(NamedTuple):
-    """Rows of arcs: ``offsets`` int64 (rows + 1,), ``targets`` int32 or int64 (arcs,).
+    """Rows of arcs: ``offsets`` int64 (rows + 1,), ``targets`` int32 (arcs,).
 
     ``weights`` are float64 (arcs,), or of no length where they do not matter.
     """

@@ -40,22 +40,24 @@ class Answers(NamedTuple):
 LAST, FOUND, KEPT = range(3)
 """Columns of a thread's counts; from `KEPT` on one for each thread."""
 UNSEEN, ALIVE, LISTED, IN_LEVEL, OWN = range(5)
-"""Bitmaps of scratch: what was not found before the level, rows that may lead to any of it, those
-of them that have lists, rows of a level; from `OWN` on, what each thread has not found either."""
+"""Bitmaps of scratch: vertices not found before the level, rows that may lead to these, those of
+them that have lists, rows of the level; from `OWN` on, what each thread has not found either, and
+when parts are joined, what no thread up to it has."""
 
 
 class Scratch(NamedTuple):
     """What threads write in a level.
 
-    ``bitmaps`` uint64 (`OWN` + threads, words). ``found`` int32 (2, threads, vertices + 1) lists
-    what a thread finds, as ``order`` and ``above`` do; the first one writes to these. ``counts``
-    int64 (threads, 2 + threads) are the end of a thread's part of the level, how many it has found,
-    and how many are left of every thread's part of these. ``block`` int64 (2, threads, `BLOCK` + 1)
-    are rows to look at, and arcs; ``runs`` int64 (threads, rows, 2) rows to look at together.
+    ``bitmaps`` uint64 (`OWN` + threads, words). ``found`` int32 (2, threads - 1, vertices + 1)
+    lists what a thread finds, as ``order`` and ``above`` do; the first one writes to these.
+    ``counts`` int64 (threads, 2 + threads) are the end of a thread's part of the level, how many it
+    has found, and how many are left of each piece of these. ``block`` int64 (2, threads,
+    `BLOCK` + 1) are rows to look at, and arcs; ``runs`` int64 (threads, rows, 2) rows to look at
+    together.
 
-    Rows that were looked at ahead have lists: ``first`` int64 (words,) is the number of a word's
-    first list, and ``starts`` int64 says where each begins in ``targets``, int32. Threads have even
-    parts of both.
+    Rows that were looked at ahead have lists, which stand in the order of the rows of a chunk:
+    ``first`` int64 (words,) is the number of a word's first list, and ``starts`` int64 says where
+    each begins in ``targets``, int32. Chunks have parts of ``starts``, threads of ``targets``.
     """
 
     bitmaps: AnyArray
@@ -70,7 +72,7 @@ class Scratch(NamedTuple):
 
 @small_part
 def _append(vertex: int, row: int, unseen: Any, lists: tuple[Any, Any], count: int) -> int:
-    """Append what a row leads to to both lists if it is in the bitmap; the new length."""
+    """Append a vertex and the row that leads to it to the lists if it is unseen; the new length."""
     # Without a branch: the lists have room for one more than all.
     lists[0][count], lists[1][count] = vertex, row
     is_new = np.int64(has(unseen, vertex))
@@ -125,7 +127,7 @@ def list_part(
         first, begin, lists = control[BEGIN], control[END], (answers.order, answers.above)
     else:
         first, begin = scratch.counts[thread - 1, LAST], np.int64(0)
-        lists = scratch.found[0, thread], scratch.found[1, thread]
+        lists = scratch.found[0, thread - 1], scratch.found[1, thread - 1]
     part = answers.order, first, last
     scratch.counts[thread, FOUND] = list_level(sides, scratch, thread, part, own, lists, begin)
     return bool(barrier(control, threads))
@@ -135,20 +137,29 @@ def list_part(
 def join_parts(thread: int, threads: int, control: Any, answers: Any, scratch: Any) -> Any:
     """Append the other threads' lists, less what an earlier one has; the new length.
 
-    Makes the next level's bitmap. Each thread does a part of each list. -1 when cancelled.
+    Makes the next level's bitmaps. Each thread does a part of these and of each list. -1 when
+    cancelled.
     """
     bitmaps, counts, nothing = scratch.bitmaps, scratch.counts, np.int64(0)
+    first, last = part_of(nothing, bitmaps.shape[1], thread, threads)
+    for word in range(first, last):
+        left = bitmaps[OWN, word]
+        for one in range(OWN + 1, OWN + threads):
+            left &= bitmaps[one, word]
+            bitmaps[one, word] = left
+        bitmaps[IN_LEVEL, word] = bitmaps[UNSEEN, word] & ~left
+        bitmaps[UNSEEN, word] = left
+    if not barrier(control, threads):
+        return -1
     for one in range(1, threads):
-        vertices, above = scratch.found[0, one], scratch.found[1, one]
+        vertices, above = scratch.found[0, one - 1], scratch.found[1, one - 1]
         first, last = part_of(nothing, counts[one, FOUND], thread, threads)
-        kept = first
+        end = first
         for index in range(first, last):
-            vertex, is_new = np.int64(vertices[index]), np.int64(1)
-            vertices[kept], above[kept] = vertex, above[index]
-            for earlier in range(OWN, OWN + one):
-                is_new &= np.int64(has(bitmaps[earlier], vertex))
-            kept += is_new
-        counts[one, KEPT + thread] = kept - first
+            vertex = np.int64(vertices[index])
+            vertices[end], above[end] = vertex, above[index]
+            end += np.int64(has(bitmaps[OWN + one - 1], vertex))
+        counts[one, KEPT + thread] = end - first
     if not barrier(control, threads):
         return -1
     length = counts[0, FOUND]
@@ -158,16 +169,9 @@ def join_parts(thread: int, threads: int, control: Any, answers: Any, scratch: A
             if piece == thread:
                 first, _ = part_of(nothing, counts[one, FOUND], thread, threads)
                 for index in range(kept):
-                    answers.order[length + index] = scratch.found[0, one, first + index]
-                    answers.above[length + index] = scratch.found[1, one, first + index]
+                    answers.order[length + index] = scratch.found[0, one - 1, first + index]
+                    answers.above[length + index] = scratch.found[1, one - 1, first + index]
             length += kept
-    first, last = part_of(nothing, bitmaps.shape[1], thread, threads)
-    for word in range(first, last):
-        left = bitmaps[OWN, word]
-        for one in range(OWN + 1, OWN + threads):
-            left &= bitmaps[one, word]
-        bitmaps[IN_LEVEL, word] = bitmaps[UNSEEN, word] & ~left
-        bitmaps[UNSEEN, word] = left
     return length if barrier(control, threads) else -1
 
 

@@ -16,7 +16,7 @@ from ooc_graph.prefetch import prefetch
 BLOCK = 4096
 """Arcs that are looked at before those that were found are."""
 LINE_ARCS = 16
-"""Targets in a cache line."""
+"""Targets in a cache line: they are int32."""
 NEAR_ARCS = 256
 """Arcs ahead that are fetched: the processor itself keeps too few lines on their way."""
 
@@ -34,6 +34,7 @@ def list_unseen(targets: Any, begin: int, end: int, unseen: Any, found: Any) -> 
     # Unsigned: numba would ask of every index whether it is below 0.
     count, arc, stop, step = np.uint64(0), np.uint64(begin), np.uint64(end), np.uint64(LINE_ARCS)
     while arc + step <= stop:
+        # Of a short row the last line, again and again: a branch would take as long.
         prefetch(targets, min(arc + np.uint64(NEAR_ARCS), stop - ONE))
         for one in range(LINE_ARCS):
             count = _list_one(targets, arc + np.uint64(one), unseen, found, count)

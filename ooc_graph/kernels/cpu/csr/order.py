@@ -1,6 +1,6 @@
 """Breadth-first order of a sparse matrix, with the predecessors that a queue would give.
 
-Narrow levels are searched by one thread; `ooc_graph.kernels.cpu.csr.levels` are the others, and
+Narrow levels are searched by one thread; the others are in `ooc_graph.kernels.cpu.csr.levels`, and
 `ooc_graph.kernels.cpu.csr.wide` looks ahead in those of many vertices.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.bits import count_bits
-from ooc_graph.kernels.common.bitmap import WORD_BITS, drop, mark_only, words_for
+from ooc_graph.kernels.common.bitmap import WORD_BITS, drop, mark_only, put, words_for
 from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.team import Team, barrier, new_control
 from ooc_graph.kernels.cpu.csr.arcs import Arcs, share_rows
@@ -36,16 +36,17 @@ from ooc_graph.kernels.cpu.csr.levels import (
     part_of,
 )
 from ooc_graph.kernels.cpu.csr.lookout import BLOCK
-from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS, look_ahead
+from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS, WORD_LISTS, look_ahead
 from ooc_graph.types import AnyArray
 
 NONE = -9999
 """Predecessor of what has none."""
 FEW_ROWS, FEW_SHARE = 512, 256
-"""Levels of fewer vertices are searched by one thread, or of fewer than one in so many: threads
-copy bitmaps of all."""
+"""One thread searches a level that has fewer vertices than `FEW_ROWS`, or fewer than one in
+`FEW_SHARE` of all: more threads would each copy a bitmap of all vertices."""
 WIDE_SHARE = 16
-"""A level with at least one in this many vertices is looked at in the order of memory."""
+"""A level is wide if at least one in so many vertices is a row of it that is still to be looked
+at."""
 
 
 @subroutine
@@ -59,14 +60,14 @@ def _write(answers: Any, begin: int, end: int, level: int) -> None:
 
 
 @subroutine
-def _search_narrow(sides: Any, answers: Any, scratch: Any, found: tuple[int, int, int]) -> Any:
+def _search_narrow(sides: Any, answers: Any, scratch: Any, begin: int, end: int, level: int) -> Any:
     """Search up to a level of many vertices: where it begins and ends, and its number."""
-    (begin, end, level), order = found, answers.order
-    first, few = varying(0), max(FEW_ROWS, len(answers.predecessor) // FEW_SHARE)
+    order, unseen, thread = answers.order, scratch.bitmaps[UNSEEN], varying(0)
+    few = max(FEW_ROWS, len(answers.predecessor) // FEW_SHARE)
     while begin < end and end - begin < few:
         _write(answers, begin, end, level)
         part, lists = (order, begin, end), (order, answers.above)
-        length = list_level(sides, scratch, first, part, scratch.bitmaps[UNSEEN], lists, end)
+        length = list_level(sides, scratch, thread, part, unseen, lists, end)
         begin, end, level = end, length, level + 1
     return begin, end, level
 
@@ -98,14 +99,16 @@ def _search(
     begin, end, level = varying(0), varying(1), varying(0)
     if thread == 0:
         drop(scratch.bitmaps[UNSEEN], np.int64(answers.order[0]))
+        put(scratch.bitmaps[IN_LEVEL], np.int64(answers.order[0]))
     while True:
         if thread == 0:
             before = begin
-            begin, end, level = _search_narrow(sides, answers, scratch, (begin, end, level))
-            if begin != before:
-                mark_only(scratch.bitmaps[IN_LEVEL], answers.order[begin:end])
+            begin, end, level = _search_narrow(sides, answers, scratch, begin, end, level)
             control[BEGIN], control[END], control[LEVEL] = begin, end, level
-            _plan(control, sides, answers, scratch)
+            if begin != end:
+                if begin != before:
+                    mark_only(scratch.bitmaps[IN_LEVEL], answers.order[begin:end])
+                _plan(control, sides, answers, scratch)
         if not barrier(control, threads):
             return
         begin, end, level = control[BEGIN], control[END], control[LEVEL]
@@ -137,18 +140,18 @@ def breadth_first(
     answers = Answers(order, above, predecessor, np.empty(0) if steps is None else steps)
     # Rows of a chunk are looked at as long as all that they lead to has room.
     ends = np.append(np.arange(0, vertices, chunk), vertices)
-    room = vertices + sum(int(np.diff(side.offsets[ends]).max()) for side in sides)
+    most = sum(int(np.diff(side.offsets[ends]).max()) for side in sides)
     bitmaps = np.full((OWN + threads, words), ~np.uint64(0))
-    bitmaps[LISTED] = 0
+    bitmaps[LISTED : IN_LEVEL + 1] = 0
     scratch = Scratch(
         bitmaps,
-        np.empty((2, threads, vertices + 1), np.int32),
+        np.empty((2, threads - 1, vertices + 1), np.int32),
         np.empty((threads, KEPT + threads), np.int64),
         np.empty((2, threads, BLOCK + 1), np.int64),
         np.empty((threads, chunk, 2), np.int64),
         np.empty(words, np.int64),
-        np.empty(threads * (vertices + 1), np.int64),
-        np.empty(threads * room, np.int32),
+        np.empty(words * WORD_LISTS, np.int64),
+        np.empty(vertices + threads * most, np.int32),
     )
     control = new_control()
     team.launch(_search, control, sides, answers, scratch)

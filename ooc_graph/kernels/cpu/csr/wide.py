@@ -1,10 +1,11 @@
 """Rows of a wide level of a breadth-first search, looked at in the order of memory.
 
-Rows lie apart in memory, and to come to a row takes longer than to scan a short one. So what is
-unseen and the rows lead to is listed row by row, and the lists are then read as the rows stand in
-the queue. In the order of memory most rows of a level follow each other: they are looked at
+Rows lie apart in memory, and to come to a row takes longer than to scan a short one. So the unseen
+vertices that the rows lead to are listed row by row, and the lists are then read as the rows stand
+in the queue. In the order of memory most rows of a level follow each other: they are looked at
 together, and so are short rows between them that the search has yet to reach. Nothing but what is
-unseen now can be new to these later, so their lists do for later levels.
+unseen now can be new to these later, so their lists do for later levels, up to the next wide one,
+which needs their room.
 
 Threads take words of the level's bitmap, and write for each what no other thread writes.
 """
@@ -25,8 +26,10 @@ from ooc_graph.prefetch import prefetch
 
 CHUNK_WORDS = 1 << 7
 """Words of a level's bitmap whose rows a thread takes at a time."""
+WORD_LISTS = WORD_BITS + 1
+"""Lists that a chunk has room for, for each of its words: a row's, and where the last one ends."""
 GAP = 16
-"""Rows whose arcs are no more than so many apart are looked at together, with what lies between."""
+"""Rows with at most this many arcs between them are looked at together, with those between."""
 _AHEAD = 4
 """Runs of rows ahead whose arcs are fetched."""
 
@@ -81,7 +84,7 @@ def _list_runs(sides: Any, scratch: Any, runs: Any, begin: int, end: int) -> Any
 def _look_at(
     arcs: Any, begin: int, end: int, scratch: Any, block: Any, listed: tuple[int, int]
 ) -> tuple[int, int]:
-    """List every arc of the rows [begin, end) that leads to what is unseen.
+    """List the unseen vertices that the rows [begin, end) lead to.
 
     Returns the number of the next list, and where it begins.
     """
@@ -108,20 +111,21 @@ def _look_at(
 
 @subroutine
 def look_ahead(thread: int, threads: int, control: Any, sides: Any, scratch: Any) -> bool:
-    """List what is unseen and rows of a wide level lead to; False when cancelled."""
+    """List the unseen vertices that rows of a wide level lead to; False when cancelled."""
     runs, block = scratch.runs[thread], scratch.block[1, thread]
     rows, words = len(sides[0].offsets) - 1, scratch.bitmaps.shape[1]
     room = len(scratch.targets) // threads
-    listed = thread * (len(scratch.starts) // threads), thread * room
+    length, limit = thread * room, (thread + 1) * room
     while True:
         begin, end = take_chunk(control, CHUNK_WORDS, words, word=ROW)
         if begin >= end:
             break
         for word in range(begin, end):
             scratch.bitmaps[LISTED, word] = 0
-        first, last = begin * WORD_BITS, min(end * WORD_BITS, rows)
-        if listed[1] + arcs_between(sides, first, last) > (thread + 1) * room:
+        most = arcs_between(sides, begin * WORD_BITS, min(end * WORD_BITS, rows))
+        if length + most > limit:
             continue
+        listed = begin * WORD_LISTS, length
         count = _list_runs(sides, scratch, runs, begin, end)
         for index in range(count):
             ahead = runs[min(index + _AHEAD, count - 1)]
@@ -131,5 +135,6 @@ def look_ahead(thread: int, threads: int, control: Any, sides: Any, scratch: Any
                 for arc in range(first, min(last, first + NEAR_ARCS), LINE_ARCS):
                     prefetch(arcs.targets, arc)
                 listed = _look_at(arcs, runs[index, 0], runs[index, 1], scratch, block, listed)
-    scratch.starts[listed[0]] = listed[1]
+        number, length = listed
+        scratch.starts[number] = length
     return bool(barrier(control, threads))
