@@ -22,7 +22,7 @@ def read_modify_write(operation: str) -> Callable[..., Any]:
     def typing(typing_context: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             pointer = element_pointer(context, builder, signature.args[0], args[0], args[1])
-            kind = "f" if isinstance(args[2].type, ir.DoubleType) else ""
+            kind = "f" if isinstance(args[2].type, ir.FloatType | ir.DoubleType) else ""
             return builder.atomic_rmw(kind + operation, pointer, args[2], "seq_cst")
 
         return array.dtype(array, types.intp, array.dtype), generate

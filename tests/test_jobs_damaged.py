@@ -151,7 +151,11 @@ def test_what_a_failing_disk_left_is_removed_and_other_files_are_not(
     assert ooc("run", job, "--out", run).code == 0
     (elsewhere / "2.zarr.partial-removed-6d92").mkdir(parents=True)
     (run / "linked").symlink_to(elsewhere)
-    (run / "mine.lock").touch()
+    # A lock of somebody else, one that cannot be opened, and a file that a stage did not make.
+    (run / "mine").mkdir()
+    (run / "mine.lock").write_text("[]")
+    (run / "linked.lock").symlink_to(run / "mine.lock")
+    (run / "mine" / "march.partial-2.txt").touch()
     right = [*listing(tmp_path), "run/components.zarr.lock"]
     for left in ("graph.zarr.partial-removed-6d92", "bfs/30.zarr.partial-removed-cc00"):
         (run / left / "out").mkdir(parents=True)
@@ -160,7 +164,7 @@ def test_what_a_failing_disk_left_is_removed_and_other_files_are_not(
         "graph.zarr.lock",
         "bfs.lock",
         "bfs/10.zarr.lock",
-        "export/30.csv.partial-0e52.csv",
+        "run.json.partial-0e52.json",
     ):
         (run / left).touch()
     with (run / "components.zarr.lock").open("w") as held:

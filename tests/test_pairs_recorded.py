@@ -16,7 +16,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.asked import answer_specs
-from ooc_graph.errors import DiskFullError
+from ooc_graph.errors import DiskFullError, RetryableError
 from ooc_graph.kernels.common.completion import OnDone, current_event
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
@@ -26,6 +26,7 @@ from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
+from ooc_graph.sinks.in_store import InStore
 from ooc_graph.strategies.many import dividing
 from ooc_graph.strategies.many import tasks as many_tasks
 from ooc_graph.types import NoProgress, Rows
@@ -276,3 +277,25 @@ def test_a_batch_of_levels_that_was_left_is_told_to_nobody() -> None:
     with pytest.raises(RuntimeError, match="stopped"):
         search.run(sources, answer, batch_size=BATCH, on_done=OnDone(hear))
     assert set(lengths) <= {1, rows - 3}
+
+
+@pytest.mark.parametrize("kind", ["weighted", "sums of levels"])
+def test_a_record_that_cannot_be_read_at_the_end_is_made_again(
+    kind: str, stores: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = searcher(stores, kind)
+    search(out=tmp_path / "whole.zarr")
+    plain = InStore.finish
+
+    def finish(store: InStore) -> Stored:
+        next(tmp_path.glob("d.zarr.partial-*/spill/done/0.json")).unlink()
+        return plain(store)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(InStore, "finish", finish)
+        with pytest.raises(RetryableError, match=r"cannot be read any more \(\[0\]\)"):
+            search(out=tmp_path / "d.zarr")
+    again = Finished(monkeypatch)
+    search(out=tmp_path / "d.zarr")
+    assert again.numbers == [0]
+    assert same(tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import inf
 from typing import Any
 
@@ -30,7 +30,7 @@ class Chances:
 
     name: str
     count: int
-    arrays: Arrays
+    arrays: Arrays = field(repr=False)
 
     @property
     def vertex(self) -> IntArray:
@@ -47,7 +47,7 @@ class Chances:
         return self.arrays.read(name) if isinstance(self.arrays, Stored) else self.arrays[name]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Chances) or self.count != other.count:
+        if not isinstance(other, Chances) or hash(self) != hash(other):
             return False
         return all(np.array_equal(self._read(i), other._read(i)) for i in range(2))
 

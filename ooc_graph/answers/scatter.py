@@ -68,7 +68,7 @@ class Columns(ABC):
     """Columns of an answer by original id, made piece by piece.
 
     ``dtypes`` are by name, in their order; `VERTEX` is one. ``attributes`` are stored with them,
-    and ``others``: arrays of any length, which a class that has some writes.
+    and so are ``others``, arrays of any length, by the subclass that sets them.
     """
 
     def __init__(

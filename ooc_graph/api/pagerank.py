@@ -171,7 +171,10 @@ def chances_of(graph: Graph, weights: Any, what: str) -> Chances | None:
         values = np.fromiter(weights.values(), np.float64)[order]
     except (TypeError, ValueError):
         raise UsageError(f"{what}: give a number for each vertex") from None
-    total = fsum(values)
+    try:
+        total = fsum(values)
+    except OverflowError:
+        total = np.inf
     if not (values >= 0).all() or not 0 < total < np.inf:
         raise InputError(f"{what}: weights must be zero or more, and not all of them zero")
     return tuple(positions[order].tolist()), tuple((values / total).tolist())

@@ -61,8 +61,8 @@ def validate(
     Trees are held against Graph500's rules; components against those of
     `ooc_graph.validate.components`. ``validate(result, edges)`` reads the edges that the graph was
     built from, so that the build is checked, too. ``validate(graph, answers)`` reads the rows of
-    the graph, as ``ooc-graph validate`` does, and takes PageRank, too: an iteration proves how far
-    its scores are from the true ranks at most, see `ooc_graph.validate.pagerank`.
+    the graph, as ``ooc-graph validate`` does, and takes PageRank, too: an iteration proves an upper
+    bound on the distance of its scores from the true ranks, see `ooc_graph.validate.pagerank`.
 
     Parameters
     ----------

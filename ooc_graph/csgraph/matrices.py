@@ -33,11 +33,12 @@ def all_threads() -> Team:
     return Team(cores())
 
 
-def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
+def as_csr(csgraph: Any, *, directed: bool = True, added: bool = True) -> Any:
     """A graph as SciPy's sparse array or matrix in compressed rows; no copy if it is one.
 
     Of dense arrays 0, infinity and NaN are no arcs, of masked arrays what is masked. If the graph
-    is not ``directed``, its transpose may come.
+    is not ``directed``, its transpose may come. Arcs that stand there several times are ``added``
+    up if they are not float64, as SciPy's functions do, except `floyd_warshall`.
     """
     if issparse(csgraph):
         if csgraph.ndim == 2 and csgraph.format == "csc" and not directed:
@@ -57,8 +58,11 @@ def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
         matrix = copy(matrix)
         matrix.data, matrix.indices = matrix.data[:arcs], matrix.indices[:arcs]
     if matrix.dtype != np.float64 and not matrix.has_canonical_format:
-        # As in SciPy's functions, this sorts rows, and adds up arcs that stand there several times.
-        matrix = matrix.astype(np.float64)
+        if added:  # which the conversion does; it also sorts rows
+            matrix = matrix.astype(np.float64)
+        else:
+            parts = matrix.data.astype(np.float64), matrix.indices, matrix.indptr
+            matrix = type(matrix)(parts, shape=matrix.shape)
     return matrix
 
 

@@ -139,7 +139,7 @@ def floyd_warshall(
     Parameters, results and errors are those of `johnson`, whose algorithm it is. Nothing is
     written to ``csgraph``, not even with ``overwrite``.
     """
-    matrix = as_csr(csgraph, directed=directed)
+    matrix = as_csr(csgraph, directed=directed, added=False)
     if is_small(matrix, matrix.shape[0]):
         given = return_predecessors, unweighted, overwrite
         return scipys.floyd_warshall(matrix, directed, *given)

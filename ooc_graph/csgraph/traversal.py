@@ -52,6 +52,8 @@ def breadth_first_order(
 
 def _checked(csgraph: Any, i_start: int, *, directed: bool) -> tuple[int, Any]:
     """The vertex to begin at and the matrix; ValueError if that has no such vertex."""
+    if isinstance(i_start, str | bytes):
+        raise TypeError(f"i_start is {i_start!r}: give a number")
     start, matrix = int(i_start), as_csr(csgraph, directed=directed)
     if not 0 <= start < matrix.shape[0]:
         raise ValueError(f"i_start is {start}: the graph has vertices 0 to {matrix.shape[0] - 1}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from ooc_graph.errors import OutputBusyError
-from ooc_graph.layout.locks import locked
+from ooc_graph.layout.locks import is_lock, locked
 from ooc_graph.layout.names import REMOVED
 from ooc_graph.layout.whole_file import PARTIAL
 
@@ -21,15 +21,15 @@ def remove_leftovers(run: Path) -> None:
     Writing a store again would remove what is left of it, but one that is done is not written
     again. Stores that are not done stay: this run goes on with them.
     """
-    answers = (one for one in run.iterdir() if one.is_dir() and STORE not in one.suffixes)
+    remove_partial_files(run)
     # What a link leads to may be somebody's own.
-    own = (one for one in answers if not one.is_symlink())
-    for folder in (run, *own):
-        remove_partial_files(folder)
+    folders = (one for one in run.iterdir() if one.is_dir() and not one.is_symlink())
+    for folder in (run, *(one for one in folders if STORE not in one.suffixes)):
         for removed in folder.glob(f"*{REMOVED}*"):
             rmtree(removed, ignore_errors=True)
         for lock in folder.glob("*.lock"):
-            if (output := lock.with_suffix("")).is_dir():
+            output = lock.with_suffix("")
+            if output.is_dir() and is_lock(lock):
                 # Whoever holds it now removes it.
                 with suppress(OutputBusyError), locked(output, uuid.uuid4().hex):
                     pass

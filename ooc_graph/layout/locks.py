@@ -56,6 +56,15 @@ def locked(final: Path, run_id: str, path: Path | None = None) -> Iterator[Lock]
         os.close(descriptor)
 
 
+def is_lock(path: Path) -> bool:
+    """Whether a file is a lock file: it names a run, or nothing was written to it yet."""
+    try:
+        content = content_of(path)
+        return not path.is_symlink() and (not content or "run" in parsed(content))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
 def _take(final: Path, path: Path) -> int:
     while True:
         try:

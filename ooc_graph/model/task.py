@@ -47,10 +47,10 @@ def slowest(traces: Sequence[Trace]) -> Trace:
 class Written:
     """An answer that was written into a partial store, or its columns; and what is said of it.
 
-    ``attributes`` are stored with it, besides the kernel and the graph; ``others`` are arrays that
-    would be, if they are not columns and nothing is written. ``order_s`` are seconds
-    until its columns were in order, or written. ``read_bytes`` were read of the store, if rows stay
-    there and that was counted; ``ranks`` searched together.
+    ``attributes`` are stored with it, besides the kernel and the graph; ``others``: further arrays,
+    given only if the answer stays in memory. ``order_s`` are seconds until its columns were in
+    order, or written. ``read_bytes`` were read of the store, if rows stay there and that was
+    counted; ``ranks`` searched together.
     """
 
     trace: Trace

@@ -85,6 +85,8 @@ def _naming(result: Result) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
+        if type(error) is not UsageError:
+            raise  # that something is missing here, and not in the answer
         raise UsageError(f"{name_of(result)}: {error}") from None
 
 

@@ -78,8 +78,8 @@ def facts_of_owners(
     """
     facts = facts_about(graph, "sssp", tuple(lengths[shard][0] for shard in shards))
     own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in shards)
-    # The parent's distance, where a row goes on and what comes next there, masks while rows are
-    # chosen; copies of the answer in addition to the search's own.
+    # Rows that wait, the parent's distance, where a row goes on and what comes next there, masks
+    # while rows are chosen; copies of the answer in addition to the search's own.
     each = facts.id_bytes + 2 * facts.distance_bytes + facts.offset_bytes + MASKS_BYTES
     each += (ANSWER_COPIES - 1) * (facts.id_bytes + facts.distance_bytes)
     others = (OWN, own * each), (EVERYONES, graph.rows * SETTLED_BYTES + messages)

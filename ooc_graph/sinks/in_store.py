@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from ooc_graph.answers.asked import answer_attributes
 from ooc_graph.answers.reductions import HISTOGRAM, reduced_dtype
-from ooc_graph.errors import DiskFullError
+from ooc_graph.errors import DiskFullError, RetryableError
+from ooc_graph.layout.checkpoints import Checkpoint
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.commit import Partial
 from ooc_graph.layout.metadata import ArraySpec
@@ -104,7 +105,7 @@ class InStore:
         specs, entries = list(self._specs), list[FileEntry]()
         if reduce is None:
             # Records may come in another order than chunks.
-            done = dict(self._checkpoints)
+            done = dict(self._recorded())
             for index in range(self._specs[0].chunks):
                 entries += done[index].entries
         else:
@@ -124,14 +125,22 @@ class InStore:
         shape = (length, bins) if reduce == HISTOGRAM else (length,)
         value = np.empty(shape, reduced_dtype(reduce, self._specs[0].dtype))
         reached = np.empty(length, np.int64)
-        left = set(range(self._specs[0].chunks))
-        for number, checkpoint in self._checkpoints:
-            left.remove(number)
+        for number, checkpoint in self._recorded():
             part = slice(*self._specs[0].bounds(number))
             value[part], reached[part] = checkpoint.facts["value"], checkpoint.facts["reached"]
-        if left:
-            raise AssertionError(f"chunks {sorted(left)} are not recorded any more")
         return {REACHED: reached, reduce: value}
+
+    def _recorded(self) -> Iterator[tuple[int, Checkpoint]]:
+        """What is recorded of all chunks, in any order."""
+        left = set(range(self._specs[0].chunks))
+        for number, checkpoint in self._checkpoints:
+            left.discard(number)
+            yield number, checkpoint
+        if left:
+            raise RetryableError(
+                f"{self._store.folder}: what was recorded of some chunks cannot be read any more "
+                f"({sorted(left)}); the same command makes these again"
+            )
 
 
 def _runs(missing: Sequence[int], most: int) -> list[tuple[int, int]]:

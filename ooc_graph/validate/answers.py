@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf, log2
 from typing import Any
 
 import numpy as np
@@ -186,8 +186,16 @@ class PagerankAnswer:
 
     @property
     def repeated(self) -> int:
-        """How many iterations are done again: all of them, unless the tolerance says enough."""
-        return self.iterations if self.allowed > MOST_ALLOWED else 0
+        """How many iterations are done again: all of them, unless the tolerance says enough.
+
+        But no more than change anything: the k-th changes scores by at most
+        ``2 * alpha**(k - 1)``, and from 2**-61 on they stay as they are.
+        """
+        if self.allowed <= MOST_ALLOWED:
+            return 0
+        if self.alpha == 1:
+            return self.iterations
+        return min(self.iterations, ceil(62 / -log2(self.alpha)) + 1 if self.alpha else 1)
 
     @property
     def passes(self) -> int:

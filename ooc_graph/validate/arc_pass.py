@@ -13,7 +13,7 @@ from ooc_graph.validate.wording import Verdict
 class ArcPass:
     """A pass over all arcs, in which threads show a compiled loop each tuple once.
 
-    The first one also finds what all would: the number of tuples, and an unknown vertex.
+    The first one also counts the tuples and looks for an unknown vertex, as no later one needs to.
     """
 
     def __init__(

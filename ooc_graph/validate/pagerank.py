@@ -136,7 +136,7 @@ class PagerankValidator:
         )
 
     def _iterations_problem(self) -> Problem | None:
-        done = self.answer.iterations
+        done = self.answer.repeated
         self._score.fill(round(_SCALE / self._count))
         for _ in range(done):
             self._step()

@@ -262,6 +262,9 @@ def test_other_kinds_of_matrices() -> None:
         for name in ("dijkstra", "johnson", "bellman_ford"):
             assert getattr(ours, name)(loose, indices=0).tolist() == [0, 5, far]
             assert getattr(scipys, name)(loose, indices=0).tolist() == [0, 5, far]
+        # Except one that takes the shortest.
+        for floyd_warshall in (ours.floyd_warshall, scipys.floyd_warshall):
+            assert floyd_warshall(loose)[0].tolist() == [0, 5, 2]
         assert ours.breadth_first_order(loose, 0)[0].tolist() == order
         assert scipys.breadth_first_order(loose, 0)[0].tolist() == order
 

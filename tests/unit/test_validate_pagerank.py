@@ -219,6 +219,14 @@ def test_iterations_that_nobody_did_are_refused() -> None:
         validate_pagerank(answer, [edges(directed=True)], directed=True)
 
 
+def test_iterations_that_change_nothing_are_not_repeated() -> None:
+    block = edges(directed=True)
+    answer, _ = ranked(block, {"iterations": 300}, directed=True, weighted=False)
+    answer = replace(answer, iterations=10**18)
+    assert answer.passes < 300
+    assert validate_pagerank(answer, [block], directed=True).ok
+
+
 def test_roundings_are_those_of_the_arcs_that_a_vertex_has() -> None:
     block, ways = edges(directed=True), {"directed": True, "weighted": True}
     answer, _ = ranked(block, {"iterations": 40}, **ways)

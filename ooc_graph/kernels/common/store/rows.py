@@ -173,7 +173,7 @@ class TierRows:
                 break
 
     def scan_rows(self, bits: Words, scan: Scan, look: int | None = None) -> None:
-        """Scan the rows of a bitmap, heads first; parameters as for `scan`."""
+        """Scan the rows of a bitmap, heads first; parameters as for `scan`, which may not stop."""
         for waiting in self.rows(bits):
             self.scan(self.scan_heads(waiting, scan), scan, look)
 

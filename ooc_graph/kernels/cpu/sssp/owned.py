@@ -184,7 +184,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         return SsspTree(self._own.parent, self._wave.distance, 0.0, phase_arcs)
 
     def rehearse(self, shared: SharedSettled) -> None:
-        """Take, once, the steps that one rank does not."""
+        """Take, once, the steps that a search by a single rank never takes."""
         self.begin(0, 0, None, 1)
         for bound in range(2):
             self.push(shared, bound)
