@@ -103,24 +103,23 @@ class OwnedPushes(BaseSsspRank):
             assert self._at == self._round.end
             self._raise_bound(self._kind(bound))
         self._offers.zero(AGAIN)
-        examined = self._push_rows(shared.settled)
-        counts = self._offers.fetch()
+        examined, counts = self._push_rows(shared.settled)
         waiting, smallest = self._still_to_go(counts[LISTED]), self._smallest_beyond()
         return Pushed(self._sent(), waiting, examined, counts[AGAIN], smallest)
 
     def _raise_bound(self, bound: Any) -> None:
         self._bound, self._is_measured = bound, False
 
-    def _push_rows(self, settled: Any) -> int:
-        """Push until nothing changes, or the table is full; arcs examined."""
+    def _push_rows(self, settled: Any) -> tuple[int, list[int]]:
+        """Push until nothing changes, or the table is full; arcs examined, and the counts then."""
         examined = 0
         while True:
             reached = self._push_along(self._round, self._at, settled)
             self._at, examined = reached, examined + reached - self._at
-            improved = self._offers.fetch()[LISTED]
-            if reached < self._round.end or (self._is_measured and not improved):
-                return examined
-            self._measure(improved)
+            counts = self._offers.fetch()
+            if reached < self._round.end or (self._is_measured and not counts[LISTED]):
+                return examined, counts
+            self._measure(counts[LISTED])
 
     def _still_to_go(self, improved: int) -> int:
         """Arcs that are left to be pushed, and rows that improved."""

@@ -56,13 +56,14 @@ class CudaStoreOwnedSsspRank(CudaOwnedSsspRank):
         """Have the rows of this round go on along their tails that take all of their heads."""
         self._tails.note_exhausted(self._round.queue[2], self._queue.taken)
 
-    def _push_rows(self, settled: Any) -> int:
+    def _push_rows(self, settled: Any) -> tuple[int, list[int]]:
         """Push along heads and tails; as of `CudaOwnedSsspRank`."""
-        examined = super()._push_rows(settled)
+        examined, counts = super()._push_rows(settled)
         while self._at == self._round.end and self._goes_on():
             examined += self._scan(self._bound, partial(self._push_along, settled=settled))
-            examined += super()._push_rows(settled)
-        return examined
+            more, counts = super()._push_rows(settled)
+            examined += more
+        return examined, counts
 
     def _goes_on(self) -> bool:
         """Whether rows want arcs of their tails, and the table has room."""
