@@ -31,7 +31,7 @@ from ooc_graph.strategies.ranks import Ranks
 
 
 def _on_cuda() -> Iterator[Strategy]:
-    from ooc_graph.strategies.cuda import in_memory, on_disk, owned, pinned
+    from ooc_graph.strategies.cuda import in_memory, on_disk, owned, owned_on_disk, pinned
 
     yield in_memory.InMemory()
     yield pinned.Pinned()
@@ -41,6 +41,7 @@ def _on_cuda() -> Iterator[Strategy]:
     yield Ranks(owned.Owned())
     yield Ranks(owned.PinnedOwned())
     yield Ranks(on_disk.OnDisk())
+    yield Ranks(owned_on_disk.OwnedOnDisk())
 
 
 def _on_cpu() -> Iterator[Strategy]:

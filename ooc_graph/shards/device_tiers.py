@@ -19,12 +19,11 @@ from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
 from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
-from ooc_graph.memory.cuda.disk_ranks import DiskRankPlan
 from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import heaviest_of_long, known_weights, require_stored
+from ooc_graph.shards.tier_facts import heaviest_of_long, require_stored
 from ooc_graph.shards.tiers import Tiered, TierSearch, bind_sides, open_side
-from ooc_graph.types import AnyArray, Dealing
+from ooc_graph.types import AnyArray
 
 
 class PinningRefusedError(MemoryBudgetError):
@@ -208,30 +207,3 @@ def _bring(rows: TierRows, count: int, take: Callable[[Window, int, int, AnyArra
 
     for waiting in rows.rows(whole_set(count)):
         rows.scan(waiting, scan, rows.most_look)
-
-
-def load_disk_rank(
-    graph: Graph, kernel: str, shard: int, plan: DiskRankPlan, device: Any
-) -> TierSearch:
-    """Bring the heads of a shard's rows to the device; the rank is the ``search`` of what returns.
-
-    The store is read once, in order. ``plan`` is of all ranks of the worker. MemoryBudgetError if
-    the device's memory is too small; CorruptStoreError names the chunk.
-    """
-    _, order = require_stored(graph, kernel)
-    dealing = Dealing(graph.rows, graph.shards, shard)
-    there: list[Any] = []
-
-    def load(name: str, undo: ExitStack) -> Tiered:
-        side = load_side(graph, name, order, plan, undo, None, np.int32, shard=shard)
-        rows = device.store_rows(side.rows, plan.share.least, plan.share.shift)
-        there.append(rows)
-        return fill_side(side, plan.share, WINDOW_ROWS, rows.fill)
-
-    def bind(out: Tiered, _into: Tiered) -> Any:
-        both = dealing, there[0], there[-1]
-        if kernel == "bfs":
-            return device.store_bfs_rank(*both)
-        return device.store_sssp_rank(*both, known_weights(graph, out.rows, out.heaviest))
-
-    return TierSearch(*bind_sides(graph.sides, load, bind), plan)

@@ -12,6 +12,9 @@ from ooc_graph.strategies.ranks import busiest
 
 LEAST_LISTED, MOST_LISTED = 1 << 10, 1 << 16
 """Candidates that a rank sends at a time: no fewer, and more hardly save anything."""
+LISTS_SHARE = 4
+"""Lists and messages take at most one in this many of the bytes beyond the least, if arcs are in
+the store."""
 SLOT_BYTES = 16
 """Memory of the slots of an entry in a rank's list, at most."""
 

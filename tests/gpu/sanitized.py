@@ -299,11 +299,13 @@ def ranks(dtype: str, ids: str) -> None:
 def owned(dtype: str, ids: str) -> None:
     """All steps of SSSP ranks that own their distances, with tables that are soon full."""
     names.WIDE_VERTICES = WIDTHS[ids]
-    for directed in (False, True):
+    small = {"block_bytes": 256, "batch_blocks": 4, "window": 128, "look": 20}
+    devices = CudaDevice(), StoreRanks(1, 4, **small)
+    for directed, device in itertools.product((False, True), devices):
         found = skewed(1500, 6000, dtype, directed=directed, seed=3)
         flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
         for arcs in (found, flat):
-            coroutines = made(arcs, 2, 5, 300, ids, CudaDevice())
+            coroutines = made(arcs, 2, 5, 300, ids, device)
             local_exchange.run(*coroutines, 2)
     names.WIDE_VERTICES = WIDTHS["uint32"]
 

@@ -20,7 +20,7 @@ from ooc_graph.layout import names
 from ooc_graph.memory.cpu import columns as stored_columns
 from ooc_graph.memory.cuda.disk_ranks import DiskRankPlan, least_disk_ranks, plan_disk_ranks
 from ooc_graph.memory.heads import ALL
-from ooc_graph.shards import device_tiers
+from ooc_graph.shards import device_ranks
 from ooc_graph.strategies.cuda import disk_ranks
 from tests.gpu import stores
 from tests.gpu.graphs import flat, roots, sparse
@@ -195,7 +195,7 @@ def test_the_least_that_is_said_is_enough(
 def test_damage_is_named(kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if it is found while ranks search: all of them were loaded before."""
     plan, loaded = plan_of(graph, kernel, 4), []
-    plain = device_tiers.load_disk_rank
+    plain = device_ranks.load_disk_rank
 
     def noted(*given: Any, **more: Any) -> Any:
         loaded.append(plain(*given, **more))

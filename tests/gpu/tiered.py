@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common.sssp.owned import SharedSettled
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
@@ -16,6 +17,7 @@ from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared, known_of
 from ooc_graph.kernels.cuda.store.bfs_rank import CudaStoreBfsRank
 from ooc_graph.kernels.cuda.store.rank_rows import StoreRows
+from ooc_graph.kernels.cuda.store.sssp_owned import CudaStoreOwnedSsspRank
 from ooc_graph.kernels.cuda.store.sssp_rank import CudaStoreSsspRank
 from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
@@ -96,11 +98,20 @@ class StoreRanks:
         known = known_of(out, tuples)
         return self._device.store_sssp_rank(shard.dealing, *self._sides((out, into)), known)
 
+    def owned_sssp_rank(self, shard: Shard) -> CudaStoreOwnedSsspRank:
+        out = shard.out_light
+        assert out is not None
+        given = shard.dealing, self._rows(out), known_of(out, shard.tuples)
+        return self._device.store_owned_sssp_rank(*given, directed=shard.directed)
+
     def bfs_shared(self, vertices: int, shards: int) -> CudaBfsShared:
         return self._device.bfs_shared(vertices, shards)
 
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CudaSsspShared:
         return self._device.sssp_shared(vertices, dtype)
+
+    def owned_sssp_shared(self, vertices: int, shards: int, dtype: np.dtype[Any]) -> SharedSettled:
+        return self._device.owned_sssp_shared(vertices, shards, dtype)
 
 
 def in_room(room: PinnedAllocator, rows: Rows | None) -> Rows | None:

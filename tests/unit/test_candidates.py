@@ -14,6 +14,7 @@ ORDER = (
     "cuda/owned, ranks",
     "cuda/owned pinned, ranks",
     "cuda/disk, ranks",
+    "cuda/owned disk, ranks",
     "cpu/edges",
     "cpu/memory",
     "cpu/memory, ranks",

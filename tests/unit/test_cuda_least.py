@@ -92,13 +92,10 @@ def test_an_answer_on_the_device_is_part_of_it(graph: og.Graph) -> None:
         assert (error_of(graph, request, enough) is None) == (less == 0)
 
 
-def test_it_is_of_the_worker_whose_ranks_need_most(
-    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_of_the_worker_whose_ranks_need_most(graph: og.Graph) -> None:
     job = Job(graph, Request("bfs", "scheduler"), TwoWorkers(GIB, CudaLimits(1, 0)).resources())
     one = next(disk_ranks.facts_of_any(job, "scheduler"))
     larger = replace(one, ranks=replace(one.ranks, state_bytes=one.ranks.state_bytes + 1))
-    monkeypatch.setattr(disk_ranks, "facts_of_any", lambda *_: [one, larger])
     with pytest.raises(MemoryBudgetError) as refused:
-        disk_ranks.budgets(job, "scheduler")
+        disk_ranks.budgets(job, "scheduler", [one, larger])
     assert refused.value.least_bytes == least_disk_ranks(one).device_bytes + 1

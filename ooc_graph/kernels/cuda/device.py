@@ -29,6 +29,7 @@ from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared, known_of
 from ooc_graph.kernels.cuda.store.bfs_rank import CudaStoreBfsRank
 from ooc_graph.kernels.cuda.store.rank_rows import StoreRows
+from ooc_graph.kernels.cuda.store.sssp_owned import CudaStoreOwnedSsspRank
 from ooc_graph.kernels.cuda.store.sssp_rank import CudaStoreSsspRank
 from ooc_graph.types import AnyArray, Dealing, Rows, Shard
 
@@ -157,6 +158,12 @@ class CudaDevice:
     ) -> CudaStoreSsspRank:
         """As `store_bfs_rank` for SSSP, of light-first rows."""
         return CudaStoreSsspRank(dealing, out, into, known)
+
+    def store_owned_sssp_rank(
+        self, dealing: Dealing, out: StoreRows, known: Known, *, directed: bool
+    ) -> CudaStoreOwnedSsspRank:
+        """As `owned_sssp_rank`, of rows in a store."""
+        return CudaStoreOwnedSsspRank(dealing, out, known, directed=directed)
 
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CudaSsspShared:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""

@@ -32,6 +32,9 @@ REQUEST_BYTES = 5 * 4 + 1
 # Of a row on the device: offsets of its head and of all its arcs. Of a row of SSSP beside
 # distances: where it goes on in its tail.
 _OFFSET_BYTES, _CURSOR_BYTES = 8, 4
+# Of a row in a window of ranks that own their distances, beside a distance: where its neighbours
+# and its weights are, how many of them are pushed, and arcs before them.
+_MEASURED_BYTES = 4 * 8
 # Sets of rows: those that are longer than their heads, that wait, that want arcs, and a copy.
 _BITMAPS = 4
 # Of a row in host memory while its side is loaded: arcs to read, those on the device, offsets.
@@ -42,7 +45,8 @@ _LOADED_ROW_BYTES = 28
 class DiskRankFacts:
     """What a plan for the ranks of one worker depends on beside the budgets.
 
-    ``host_bytes`` is host memory of a search beside its rows: id tables and the answer.
+    ``host_bytes`` is host memory of a search beside its rows: id tables and the answer. Ranks that
+    own their distances push along fetched arcs by other steps.
     """
 
     ranks: RankFacts
@@ -51,11 +55,24 @@ class DiskRankFacts:
     distance_bytes: int
     host_bytes: int
     packed: bool
+    owns_distances: bool = False
 
     @property
     def kernel(self) -> str:
         """``bfs`` or ``sssp``."""
         return self.ranks.kernel
+
+    @property
+    def tail_bytes(self) -> int:
+        """Device memory of a row that SSSP takes to go on along its tail."""
+        distances = 1 if self.owns_distances else 2
+        return _CURSOR_BYTES + distances * self.distance_bytes if self.kernel == "sssp" else 0
+
+    @property
+    def request_bytes(self) -> int:
+        """Device memory of a row in a window."""
+        measured = _MEASURED_BYTES + self.distance_bytes
+        return REQUEST_BYTES + (measured if self.owns_distances else 0)
 
     @property
     def columns_bytes(self) -> int:
@@ -85,11 +102,10 @@ class DiskRankPlan(TwoMemories):
         rows = sum(side.count for side in sides) * facts.shards // len(sides)
         offsets = sum(side.count + 1 for side in sides) + rows + facts.shards
         bitmaps = sum(8 * -(-side.count // 64) for side in sides)
-        own = rows * (_CURSOR_BYTES + 2 * facts.distance_bytes) if facts.kernel == "sssp" else 0
         staged = BATCH_BLOCKS * facts.columns_bytes
-        requests = sum(self._window(side.count) for side in sides) * REQUEST_BYTES
+        requests = sum(self._window(side.count) for side in sides) * facts.request_bytes
         return {
-            "vertex state": facts.ranks.state_bytes + own,
+            "vertex state": facts.ranks.state_bytes + rows * facts.tail_bytes,
             "row tables": _OFFSET_BYTES * offsets + _BITMAPS * bitmaps,
             "first arcs": facts.ranks.arc_bytes * self.arcs_on_device,
             "staging": len(sides) * staged + requests,

@@ -22,15 +22,13 @@ from ooc_graph.shards.tier_ranks import busiest_facts, facts_of_owners, load_own
 from ooc_graph.strategies.cpu.on_disk import has_tiers, known_lengths
 from ooc_graph.strategies.owned_lists import (
     LEAST_LISTED,
+    LISTS_SHARE,
     MOST_LISTED,
     Owners,
     gathered_bytes,
     messages_bytes,
 )
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
-
-LISTS_SHARE = 4
-"""Lists and messages take at most one in this many of the bytes beyond the least."""
 
 
 @dataclass(frozen=True)

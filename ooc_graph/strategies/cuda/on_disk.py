@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ooc_graph.memory.cuda.disk import describe_disk
-from ooc_graph.memory.cuda.disk_ranks import plan_disk_ranks
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.request import Job
@@ -120,19 +119,14 @@ class OnDisk(StrategyDefaults):
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """What there is of either memory; reads the graph's offsets."""
-        budgets = disk_ranks.budgets(job, exchange)
+        every = list(disk_ranks.facts_of_any(job, exchange))
+        budgets = disk_ranks.budgets(job, exchange, every)
         return Reservation(self.name, budgets[1], budgets[0])
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """As `describe`, of the worker whose ranks have most arcs."""
-        facts = disk_ranks.facts_of_any(job, reserved.exchange)
-        most = max(facts, key=lambda one: one.ranks.arcs)
-        plan = plan_disk_ranks(most, reserved.device_bytes, reserved.host_bytes)
-        left = cpu_disk.known_facts(job.graph, job.kernel).stored_bytes(
-            plan.arcs - plan.arcs_on_device
-        )
-        tier = {"tier": "disk, by ranks"}
-        return describe_disk(plan) | tier | {"bytes that stay in the store": left}
+        every = disk_ranks.facts_of_any(job, reserved.exchange)
+        return disk_ranks.describe(job, every, reserved)
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the heads of rows to the device."""

@@ -126,7 +126,7 @@ class PinnedOwned(Owners):
         """Bring the rows of each shard to pinned memory; a worker's ranks share its budget."""
         device, graph, reserved = process.device(CUDA), loading.graph, loading.reserved
         listed = most_listed(reserved, graph, graph.shards)
-        facts = _facts_of(graph, loading.shards, listed)
+        facts = facts_of(graph, loading.shards, listed)
         least = pinned_ranks.least_bytes(facts)
         free = pinned_budgets.free_within(reserved.device_bytes, least, 0, loading.what)
         allocator = PinnedAllocator(process.thread_count())
@@ -175,7 +175,7 @@ def _listed(job: Job, rows: int, device_bytes: int) -> int:
     return listed
 
 
-def _facts_of(graph: Graph, shards: Sequence[int], listed: int) -> RankFacts:
+def facts_of(graph: Graph, shards: Sequence[int], listed: int) -> RankFacts:
     """What a plan for these ranks of one worker depends on; reads the graph's offsets."""
     lengths, facts = known_lengths(graph, "sssp"), pinned_ranks.facts_of(graph, "sssp", shards)
     out = tuple(lengths[shard][0] for shard in shards)
@@ -184,4 +184,4 @@ def _facts_of(graph: Graph, shards: Sequence[int], listed: int) -> RankFacts:
 
 def _facts_of_any(graph: Graph, ranks: int, listed: int) -> Sequence[RankFacts]:
     """Facts of workers with so many consecutive ranks each."""
-    return [_facts_of(graph, shards, listed) for shards in pinned_ranks.consecutive(graph, ranks)]
+    return [facts_of(graph, shards, listed) for shards in pinned_ranks.consecutive(graph, ranks)]

@@ -68,23 +68,33 @@ class CudaOwnedSsspRank(OwnedPushes):
 
     def _begin_hop(self, count: int) -> None:
         """Have the first rows of the queue offer themselves along their plateaus."""
-        self._round, self._at = Round((), 0), 0
-        rows, arcs = self._queue.rows[:count], cuda().empty(count, np.uint64)
-        given = self._out.offsets, self._out.weights, self._distance, self._top, arcs
-        self._steps.launch("measure_ties", count, np.uint32(count), rows, *given)
-        starts = starts_of(arcs)
-        self._round = Round((np.uint32(count), starts, rows), int(starts[-1].get()))
+        self._round, self._at = Round(), 0
+        rows = self._queue.rows[:count]
+        first, arcs = (cuda().empty(count, np.uint64) for _ in range(2))
+        given = self._out.offsets, self._out.weights, self._distance, self._top, self._queue.taken
+        self._steps.launch("measure_ties", count, np.uint32(count), rows, *given, first, arcs)
+        queue = np.uint32(count), starts_of(arcs), rows, first
+        columns = self._out.neighbors, self._out.weights
+        self._round = Round(queue, (), columns, int(queue[1][-1].get()))
 
     @within_memory(STEP)
     def offer(self) -> tuple[Candidates, int, int]:
         """What rows offer along their plateaus; arcs left, and examined."""
-        examined, solved = 0, self._queue.lists[0]
-        given = self._out.offsets, self._out.neighbors, *self._dealt, self._top, *self._own, solved
-        while part := self._next_part(self._offers.fetch()):
-            for one in (LENGTHS, PARENTS):
-                self._launch_part("offer_ties", one, part, *given)
-            self._at, examined = self._at + part, examined + part
-        return self._sent(), self._round.end - self._at, examined
+        examined = self._offer_rows()
+        return self._sent(), self._still_to_offer(), examined
+
+    def _offer_rows(self) -> int:
+        """Have rows offer themselves until the table is full; arcs examined."""
+        before, self._at = self._at, self._offer_along(self._round, self._at)
+        return self._at - before
+
+    def _offer_along(self, going: Round, at: int) -> int:
+        """As `_push_along`."""
+        given = going.arcs[0], *self._dealt, self._top, *self._own, self._queue.lists[0]
+        return self._go_along("offer_ties", (LENGTHS, PARENTS), going, at, *given)
+
+    def _still_to_offer(self) -> int:
+        return self._round.end - self._at
 
     @within_memory(STEP)
     def take_offers(self, candidates: Candidates) -> None:
@@ -112,5 +122,5 @@ class CudaOwnedSsspRank(OwnedPushes):
     @within_memory(STEP)
     def tree(self, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order; copied to host memory."""
-        self._table, self._round = None, Round((), 0)
+        self._table, self._round = None, Round()
         return SsspTree(self._parent.get(), self.distances(), 0.0, phase_arcs)

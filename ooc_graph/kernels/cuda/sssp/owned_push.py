@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import (
     AGAIN,
-    EMITTED,
     LISTED,
     Steps,
     dealt,
@@ -33,15 +32,20 @@ from ooc_graph.types import AnyArray, Dealing
 
 LENGTHS, NEARS, PARENTS = (np.uint32(number) for number in range(3))
 """Passes over candidates, as ``sssp_owned.cu`` has them."""
-_WHOLE = np.uint32(1), np.uint32(0)
+WHOLE = np.uint32(1), np.uint32(0)
 """Shards and shard if rows are numbered as vertices are."""
 
 
 class Round(NamedTuple):
-    """Rows that are pushed, with their arcs and distances, as kernels are given them."""
+    """Rows that are pushed, or offer themselves, as kernels are given them."""
 
-    queue: tuple[Any, ...]
-    end: int
+    queue: tuple[Any, ...] = ()
+    """How many, arcs before each, the rows, and where the neighbours of each begin."""
+    pushed: tuple[Any, ...] = ()
+    """Where the weights of each begin, and its distance when it was measured; of pushes."""
+    arcs: tuple[Any, Any] = (None, None)
+    """Where their neighbours and weights are."""
+    end: int = 0
     """Arcs of all of them."""
 
 
@@ -65,14 +69,14 @@ class OwnedPushes(BaseSsspRank):
             self._distance, self._near = (cupy.empty(count, dtype) for _ in range(2))
             self._parent, self._improved = (cupy.empty(count, ids) for _ in range(2))
             self._marks = cupy.empty(self._words, np.uint32)
-            self._queue = RowQueue(self._steps, self._out, _WHOLE, ids, self._top)
+            self._queue = RowQueue(self._steps, self._out, WHOLE, ids, self._top)
         self._own = self._distance, self._near, self._parent
         self._table: TargetTable | None = None
 
     @within_memory(STEP)
     def begin(self, root: int, bound: float, distance: AnyArray | None, most_listed: int) -> None:
         """Forget everything; the root, or all that was reached before, is to be pushed."""
-        self._table, self._round = None, Round((), 0)
+        self._table, self._round = None, Round()
         none = self._ids.type(np.iinfo(self._ids).max)
         for column, value in zip(self._own, (self._top, self._top, none), strict=True):
             column.fill(value)
@@ -97,23 +101,33 @@ class OwnedPushes(BaseSsspRank):
         """Push own rows below the bound, to their fixed point, or until the table is full."""
         if bound != self._bound:
             assert self._at == self._round.end
-            self._bound, self._is_measured = self._kind(bound), False
-        examined = 0
+            self._raise_bound(self._kind(bound))
         self._offers.zero(AGAIN)
+        examined, counts = self._push_rows(shared.settled)
+        waiting, smallest = self._still_to_go(counts[LISTED]), self._smallest_beyond()
+        return Pushed(self._sent(), waiting, examined, counts[AGAIN], smallest)
+
+    def _raise_bound(self, bound: Any) -> None:
+        self._bound, self._is_measured = bound, False
+
+    def _push_rows(self, settled: Any) -> tuple[int, list[int]]:
+        """Push until nothing changes, or the table is full; arcs examined, and the counts then."""
+        examined = 0
         while True:
+            reached = self._push_along(self._round, self._at, settled)
+            self._at, examined = reached, examined + reached - self._at
             counts = self._offers.fetch()
-            if self._at == self._round.end:
-                if self._is_measured and not counts[LISTED]:
-                    break
-                self._measure(counts[LISTED])
-                continue
-            part = self._next_part(counts)
-            if not part:
-                break
-            self._push_part(shared, part)
-            self._at, examined = self._at + part, examined + part
-        waiting = self._round.end - self._at + counts[LISTED]
-        return Pushed(self._sent(), waiting, examined, counts[AGAIN], self._smallest)
+            if reached < self._round.end or (self._is_measured and not counts[LISTED]):
+                return examined, counts
+            self._measure(counts[LISTED])
+
+    def _still_to_go(self, improved: int) -> int:
+        """Arcs that are left to be pushed, and rows that improved."""
+        return self._round.end - self._at + improved
+
+    def _smallest_beyond(self) -> Any:
+        """Smallest candidate above the bound of the rows that wait."""
+        return self._smallest
 
     def _entries(self) -> TargetTable:
         assert self._table is not None
@@ -121,7 +135,7 @@ class OwnedPushes(BaseSsspRank):
 
     def _measure(self, improved: int) -> None:
         """Queue the rows that improved or waited, with their arcs up to the bound."""
-        self._round, self._at = Round((), 0), 0  # gives back what it has
+        self._round, self._at = Round(), 0  # gives back what it has
         queued = self._queue.measure(self._improved[:improved], self._distance, self._bound)
         self._offers.zero(LISTED)
         self._marks.fill(0)
@@ -130,27 +144,35 @@ class OwnedPushes(BaseSsspRank):
         queue = np.uint32(len(rows)), starts_of(queued.arcs), rows, queued.first
         del queued  # and its arcs
         # Distances fall while rows are pushed; they are pushed again then.
-        self._round = Round((*queue, self._distance[rows]), end)
+        pushed, columns = (queue[3], self._distance[rows]), (self._out.neighbors, self._out.weights)
+        self._round = Round(queue, pushed, columns, end)
 
-    def _next_part(self, counts: Sequence[int]) -> int:
-        """Arcs to go along next; 0 if none are left, or the table is to be emptied before."""
-        entries, left = self._entries().entries, self._round.end - self._at
-        free = entries - counts[EMITTED]
-        return 0 if 2 * free < entries and free < left else min(free, left)
+    def _push_along(self, going: Round, at: int, settled: Any) -> int:
+        """Push from arc ``at`` on, until the table is to be emptied; the arc after the last."""
+        given = *going.pushed, *going.arcs, *self._dealt, settled, self._top, *self._own
+        passes = LENGTHS, NEARS, PARENTS
+        return self._go_along("push_owned", passes, going, at, *given, self._marks, self._improved)
 
-    def _push_part(self, shared: SharedSettled, part: int) -> None:
-        """Offer the next ``part`` arcs, and list candidates for others."""
-        rows = self._out.neighbors, self._out.weights, *self._dealt
-        given = shared.settled, self._top, *self._own, self._marks, self._improved
-        for one in (LENGTHS, NEARS, PARENTS):
-            self._launch_part("push_owned", one, part, *rows, *given)
-
-    def _launch_part(self, name: str, number: Any, part: int, *arguments: Any) -> None:
-        """Launch one pass along the next ``part`` arcs of the round."""
-        table, ends = self._entries(), (np.uint64(self._at), np.uint64(self._at + part))
+    def _go_along(
+        self, name: str, passes: tuple[Any, ...], going: Round, at: int, *arguments: Any
+    ) -> int:
+        """As `_push_along`, by passes of a kernel, which list candidates for others."""
+        table = self._entries()
         listed = *table.arguments, *table.columns, self._offers.counts
-        given = number, *ends, *self._round.queue, *arguments, *listed
-        self._offers.launch(name, threads_for(part), *given)
+        while part := self._next_part(going.end - at):
+            ends = np.uint64(at), np.uint64(at + part)
+            for one in passes:
+                given = one, *ends, *going.queue, *arguments, *listed
+                self._offers.launch(name, threads_for(part), *given)
+            at += part
+        return at
+
+    def _next_part(self, left: int) -> int:
+        """Of the arcs that are left, how many come next; 0: the table is to be emptied before."""
+        if not left:
+            return 0
+        entries, free = self._entries().entries, self._entries().free
+        return 0 if 2 * free < entries and free < left else min(free, left)
 
     def _sent(self) -> Candidates:
         """What the table has, by ascending target; empties it.

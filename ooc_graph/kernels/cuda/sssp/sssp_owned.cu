@@ -54,10 +54,11 @@ __device__ __forceinline__ void offer(bool real, u32 pass, Best own, u32 row, DI
     if (fresh) improved[place] = row;
 }
 
-// One pass along the arcs [begin, end) of the queue, whose rows were at[entry] when it was made. Targets that
-// are settled are left out; those of other ranks go into a table.
+// One pass along the arcs [begin, end) of the queue, whose rows were at[entry] when it was made: neighbours from
+// first[entry] on, and weights from weighs[entry] on. Targets that are settled are left out; those of other ranks
+// go into a table.
 extern "C" __global__ void push_owned(u32 pass, u64 begin, u64 end, u32 count, const u64* starts, const u32* queue,
-                                      const u64* first, const DIST* at, ARCS(VERTEX) neighbors,
+                                      const u64* first, const u64* weighs, const DIST* at, ARCS(VERTEX) neighbors,
                                       ARCS(WEIGHT) weights, u32 shards, u32 shard, const u32* settled, DIST top, OWN,
                                       u32* marks, VERTEX* improved, TABLE, LISTED_BEST, u64* counts) {
     const Best own{distance, near, parent};
@@ -68,11 +69,10 @@ extern "C" __global__ void push_owned(u32 pass, u64 begin, u64 end, u32 count, c
         DIST away = top, candidate = top;
         if (entry != NONE) {
             const u32 row = queue[entry];
-            const u64 arc = first[entry] + k;
             u = internal_of(row, shards, shard);
             away = at[entry];
-            v = arcs_of(neighbors, row)[arc];
-            candidate = path_sum(away, (DIST)arcs_of(weights, row)[arc], top);
+            v = arcs_of(neighbors, row)[first[entry] + k];
+            candidate = path_sum(away, (DIST)arcs_of(weights, row)[weighs[entry] + k], top);
         }
         const bool real = candidate < top && !has(settled, v), mine = real && is_mine(v, shards, shard);
         offer(mine, pass, own, local_of(v, shards), candidate, away, u, top, marks, improved, counts, again);
@@ -171,14 +171,16 @@ extern "C" __global__ void list_entrances(u32 rows, const u64* offsets, ARCS(WEI
     add_to(counts + KEPT, lacking);
 }
 
-// How many arcs of each row lead along its plateau.
+// How many arcs of each row lead along its plateau, from first[i] on.
 extern "C" __global__ void measure_ties(u32 count, const u32* queue, const u64* offsets, ARCS(WEIGHT) weights,
-                                        const DIST* distance, DIST top, u64* arcs) {
+                                        const DIST* distance, DIST top, VERTEX* taken, u64* first, u64* arcs) {
     over_lanes(count, [&](u64 i, bool real) {
         if (!real) return;
         const u32 row = queue[i];
         const DIST at = distance[row];
+        first[i] = offsets[row];
         arcs[i] = first_above(arcs_of(weights, row), offsets[row], offsets[row + 1], at, at, top) - offsets[row];
+        taken[row] = (VERTEX)arcs[i];
     });
 }
 
@@ -194,7 +196,7 @@ __device__ __forceinline__ void accept(bool real, Best own, u32 row, DIST at, VE
 
 // One pass (`LENGTHS`, `PARENTS`) along the arcs [begin, end) of rows that offer themselves along plateaus.
 extern "C" __global__ void offer_ties(u32 pass, u64 begin, u64 end, u32 count, const u64* starts, const u32* queue,
-                                      const u64* offsets, ARCS(VERTEX) neighbors, u32 shards, u32 shard, DIST top,
+                                      const u64* first, ARCS(VERTEX) neighbors, u32 shards, u32 shard, DIST top,
                                       OWN, u32* solved, TABLE, LISTED_BEST, u64* counts) {
     const Best own{distance, near, parent};
     Best listed{found, nears, parents};
@@ -205,7 +207,7 @@ extern "C" __global__ void offer_ties(u32 pass, u64 begin, u64 end, u32 count, c
             const u32 row = queue[entry];
             u = internal_of(row, shards, shard);
             at = distance[row];
-            v = arcs_of(neighbors, row)[offsets[row] + k];
+            v = arcs_of(neighbors, row)[first[entry] + k];
         }
         const bool mine = entry != NONE && is_mine(v, shards, shard);
         accept(mine && pass == PARENTS, own, local_of(v, shards), at, u, top, solved, counts);

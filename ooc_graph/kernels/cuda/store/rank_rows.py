@@ -17,7 +17,7 @@ from ooc_graph.kernels.cuda.runtime.steps import Steps, width
 from ooc_graph.kernels.cuda.sssp.shared import constants
 from ooc_graph.kernels.cuda.store.heads import fill_heads
 from ooc_graph.kernels.cuda.store.rows import ends_of
-from ooc_graph.kernels.cuda.store.staged import Staged
+from ooc_graph.kernels.cuda.store.staged import Launch, Staged
 from ooc_graph.types import IntArray
 
 
@@ -91,11 +91,23 @@ class StoreRows:
                 given = *fetched, *map(np.uint32, (first, last, begin, end)), *arguments
                 self.steps.launch(name, 32 * (last - first), *given)
 
+        return self.fetched(bits, launch, cursor=cursor)
+
+    def fetched(
+        self,
+        bits: Any,
+        launch: Launch,
+        *,
+        cursor: Any = None,
+        is_done: Callable[[], bool] | None = None,
+    ) -> Iterator[None]:
+        """As `scanned`, by whatever is launched; ``is_done`` is as of `Staged.scan`."""
         window = self.rows.window
         for waiting in self.rows.tails(bits.get().view(np.uint64), self.loaded):
             if cursor is not None:
                 window.cursor[:waiting] = cursor[on_device(window.row[:waiting])].get()
-            self.staged.scan(self.rows, waiting, launch)
+            if not self.staged.scan(self.rows, waiting, launch, is_done=is_done):
+                break
             yield
 
 

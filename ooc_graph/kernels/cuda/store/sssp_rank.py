@@ -14,11 +14,12 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.steps import EXAMINED, LISTED, least
+from ooc_graph.kernels.cuda.runtime.steps import EXAMINED, LISTED
 from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
 from ooc_graph.kernels.cuda.sssp.row_queue import Queued
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
 from ooc_graph.kernels.cuda.store.rank_rows import StoreRows, rank_rows
+from ooc_graph.kernels.cuda.store.tails import Tails
 from ooc_graph.types import Dealing
 
 
@@ -36,17 +37,16 @@ class CudaStoreSsspRank(CudaSsspRank):
         cupy, rows = cuda(), dealing.rows
         self._words = 2 * words_for(rows)
         self._sizes = self._rows, np.uint32(self._words)
+        self._tails = Tails(out, self._dealt, self._top)
+        # Rows that want arcs, of either side.
+        self._wanting = self._tails.wanting
         with within_memory("SSSP on these rows"):
-            # Of rows whose heads are exhausted: the next arc, and its candidate if that is above
-            # the bound. Then the rows wait; those that go on now want arcs.
-            self._cursor = cupy.empty(rows, np.uint32)
-            self._later, self._nearest = (cupy.empty(rows, self._top.dtype) for _ in range(2))
-            self._in_tails, self._wanting = (cupy.empty(self._words, np.uint32) for _ in range(2))
+            self._nearest = cupy.empty(rows, self._top.dtype)
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
         super().drop_pending()
-        self._in_tails.fill(0)
+        self._tails.drop()
 
     def _step(self, name: str, threads: int, *arguments: Any) -> None:
         """Launch a step on these rows that is not along what was fetched."""
@@ -57,16 +57,10 @@ class CudaStoreSsspRank(CudaSsspRank):
 
     def _measure(self, shared: CudaSsspShared, bound: Any) -> Queued:
         """As of `CudaSsspRank`; the rows that want arcs of their tails are those ``wanting``."""
-        count, waiting = len(shared.improved), self._in_tails
-        self._step("leave_tails", count, np.uint64(count), shared.improved, *self._dealt, waiting)
-        words = np.uint32(self._words)
-        given = words, self._later, bound, waiting, self._wanting
-        self._step("enter_tails", 32 * self._words, *given)
+        self._tails.leave(shared.improved)
+        self._tails.enter(bound)
         queued = super()._measure(shared, bound)
-        queue = self._queue
-        heads = queue.rows, self._out.offsets, self._out_rows.longer, queue.taken
-        tails = self._cursor, self._wanting, self._steps.counts
-        self._step("note_exhausted", len(queued.arcs), *heads, *tails)
+        self._tails.note_exhausted(self._queue.rows[: len(queued.arcs)], self._queue.taken)
         return queued._replace(most=self.vertices) if self._wanting.any() else queued
 
     def _offer(
@@ -74,16 +68,12 @@ class CudaStoreSsspRank(CudaSsspRank):
     ) -> None:
         super()._offer(shared, queued, bound, best, target)
         given = *self._dealt, shared.distance, bound, self._top, best, target
-        tails = self._cursor, self._later, self._in_tails
-        counts, cursor = self._steps.counts, self._cursor
-        self._out_rows.scan(self._wanting, "push_fetched", *given, *tails, counts, cursor=cursor)
+        tails = self._tails
+        moved = tails.cursor, tails.later, tails.waiting, self._steps.counts
+        self._out_rows.scan(tails.wanting, "push_fetched", *given, *moved, cursor=tails.cursor)
 
     def _least_waiting(self, queued: Queued) -> Any:
-        steps = self._steps
-        steps.clear()
-        given = np.uint32(self._words), self._in_tails, self._later, self._top
-        self._step("least_later", 32 * self._words, *given, steps.counts)
-        return min(queued.least, least(steps.fetch(), self._top))
+        return min(queued.least, self._tails.smallest(self._steps))
 
     @property
     def _heads(self) -> tuple[Any, ...]:

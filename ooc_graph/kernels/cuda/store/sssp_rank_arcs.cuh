@@ -3,6 +3,10 @@
 #include "sssp_rank.cuh"
 #include "sssp_arcs.cuh"
 
+// What was fetched from the store: requests, a batch of units, and flags that say which rows want more.
+#define FETCHED u32 count, const u32 *requests, const VERTEX *neighbors, const WEIGHT *weights, u8 *flags
+#define FETCHED_ARCS count, requests, neighbors, weights
+
 // Lists vertices that candidates up to a bound improve, as `push_arcs` of `sssp_rank.cu`.
 struct Push {
     const DIST* distance;

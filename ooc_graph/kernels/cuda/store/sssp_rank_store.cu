@@ -1,12 +1,10 @@
 // SSSP steps of one rank of many whose rows are in a store, but for their heads. Pushes along heads are those
 // of `sssp_rank.cu`; here are all others, and the steps along arcs that were fetched: a warp a request, and a
 // flag that says that its row wants more.
-#include "sssp_rank_arcs.cuh"
+#include "sssp_owned_fetched.cuh"
 
 // The first arcs of each row, and a bitmap of the rows that have more.
 #define HEADS const u64 *offsets, const VERTEX *neighbors, const WEIGHT *weights, const u32 *longer
-#define FETCHED u32 count, const u32 *requests, const VERTEX *neighbors, const WEIGHT *weights, u8 *flags
-#define FETCHED_ARCS count, requests, neighbors, weights
 #define HEAD_OF(row) head_of(offsets, neighbors, weights, row)
 
 __device__ __forceinline__ Arcs head_of(const u64* offsets, const VERTEX* neighbors, const WEIGHT* weights, u32 row) {
@@ -34,12 +32,14 @@ extern "C" __global__ void hold_fetched(FETCHED, const u64* offsets, VERTEX* hea
     });
 }
 
-// Own rows that are nearer now begin with their heads again: none of them waits in its tail.
-extern "C" __global__ void leave_tails(u64 count, const VERTEX* improved, u32 shards, u32 shard, u32* waiting) {
+// Own rows that are nearer now begin with their heads again: none of them waits or goes on in its tail.
+extern "C" __global__ void leave_tails(u64 count, const VERTEX* improved, u32 shards, u32 shard, u32* waiting,
+                                       u32* wanting) {
     over_lanes(count, [&](u64 i, bool real) {
         if (!real || !is_mine(improved[i], shards, shard)) return;
         const u32 row = local_of(improved[i], shards);
         atomicAnd(waiting + (row >> 5), ~bit_in_word(row));
+        atomicAnd(wanting + (row >> 5), ~bit_in_word(row));
     });
 }
 
@@ -55,9 +55,9 @@ extern "C" __global__ void enter_tails(u32 words, const DIST* later, DIST bound,
 }
 
 // Queued rows that have taken all of their heads go on, too.
-extern "C" __global__ void note_exhausted(const u32* queue, const u64* offsets, const u32* longer, const VERTEX* taken,
-                                          u32* cursor, u32* wanting, u64* counts) {
-    over_lanes(counts[LISTED], [&](u64 i, bool real) {
+extern "C" __global__ void note_exhausted(u32 count, const u32* queue, const u64* offsets, const u32* longer,
+                                          const VERTEX* taken, u32* cursor, u32* wanting) {
+    over_lanes(count, [&](u64 i, bool real) {
         if (!real) return;
         const u32 row = queue[i], head = (u32)(offsets[row + 1] - offsets[row]);
         if (taken[row] != head || !has(longer, row)) return;
@@ -216,6 +216,14 @@ extern "C" __global__ void note_far(u32 rows, u32 words, u32 shards, u32 shard, 
     note_more(rows, words, longer, more, [&](u32 row, bool real) {
         const DIST at = real ? distance[internal_of(row, shards, shard)] : top;
         return at != top && path_sum(at, heaviest, top) == top;
+    });
+}
+
+// Notes rows with a tail that are beyond a bound, or not reached.
+extern "C" __global__ void note_beyond(u32 rows, u32 words, u32 shards, u32 shard, const u32* longer,
+                                       const DIST* distance, DIST bound, u32* more) {
+    note_more(rows, words, longer, more, [&](u32 row, bool real) {
+        return real && distance[internal_of(row, shards, shard)] > bound;
     });
 }
 

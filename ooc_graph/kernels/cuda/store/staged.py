@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.rows import TierRows, until
 from ooc_graph.kernels.common.store.scans import keep_flagged, pack_requests, request_words
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
@@ -48,11 +48,13 @@ class Staged:
         *,
         note: Callable[[Any, int, int, tuple[AnyArray, ...]], None] | None = None,
         look: int | None = None,
-    ) -> None:
+        is_done: Callable[[], bool] | None = None,
+    ) -> bool:
         """Fetch and scan arcs of a window's ``waiting`` rows by a kernel, as `TierRows.scan`.
 
         A flag that the launched kernel sets means that the row wants more. ``note`` is called with
-        window, begin, end and columns in host memory, before these are gone.
+        window, begin, end and columns in host memory, before these are gone. Nothing more is
+        fetched once it ``is_done``, which is asked after each batch.
         """
 
         def scan(
@@ -66,7 +68,7 @@ class Staged:
             self._flags[:count].get(out=self._returned[:count])
             return int(keep_flagged(limits, window, begin, end, kept, self._returned))
 
-        rows.scan(waiting, scan, look)
+        return rows.scan(waiting, scan if is_done is None else until(is_done, scan), look)
 
     def _upload(
         self, window: Any, begin: int, end: int, columns: tuple[AnyArray, ...]
