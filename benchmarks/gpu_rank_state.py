@@ -3,10 +3,11 @@
     python benchmarks/gpu_rank_state.py [--scale 22] [--ranks 8] [--searches 8] [--records PATH]
 
 Each rank has its rows in device memory. BFS goes by supersteps; SSSP does with a replica of all
-distances, and by ranks of which each has the distances of its own rows alone. Ranks take turns, and
-messages stay in the process: seconds are those of the steps. Memory is what CuPy's pool has given
-out: to ranks, to what all share, and at the peak of a search, without rows. The sums of the
-distances of both kinds of SSSP are compared.
+distances, and by ranks of which each has the distances of its own rows alone. The last kind of
+these leaves arcs in the store, within the least memory of a plan. Ranks take turns, and messages
+stay in the process: seconds are those of the steps. Memory is what CuPy's pool has given out: to
+ranks, to what all share, and at the peak of a search, without rows; of arcs in the store, with what
+the device has of them. The sums of the distances of all kinds of SSSP are compared.
 """
 
 import tempfile
@@ -25,6 +26,9 @@ from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.memory.cuda.disk_ranks import least_disk_ranks
+from ooc_graph.shards.device_ranks import load_disk_owner
+from ooc_graph.strategies.cuda.owned_on_disk import facts_of
 from ooc_graph.strategies.owned_lists import MOST_LISTED
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
@@ -75,10 +79,14 @@ def searched(graph: og.Graph, kind: str, roots: list[int]) -> dict[str, Any]:
         load, make = partial(graph.load_out, shards=shards), on.owned_sssp_rank
         share = partial(on.owned_sssp_shared, graph.rows, shards, dtype)
         algorithm = partial(sssp_owned, most_listed=MOST_LISTED)
-    before = used()
-    ranks = [make(load(shard)) for shard in range(shards)]
-    order = HUB if kind == "bfs" else LIGHT
-    rows = graph.resident_bytes(order, out_only=kind == "owned")
+    before, order = used(), HUB if kind == "bfs" else LIGHT
+    if kind == "owned disk":
+        least = least_disk_ranks(facts_of(graph, range(shards), MOST_LISTED))
+        tiers = [load_disk_owner(graph, shard, least, on) for shard in range(shards)]
+        ranks, rows = [tier.search for tier in tiers], 0
+    else:
+        ranks = [make(load(shard)) for shard in range(shards)]
+        rows = graph.resident_bytes(order, out_only=kind == "owned")
     held = used() - before - rows
     shared = share()
     everyones = used() - before - rows - held
@@ -118,14 +126,14 @@ def main() -> None:
         graph = og.build(kronecker, Path(folder) / "g.zarr", shards=options.ranks, rows="both")
         roots = internal_keys(graph, kronecker, options.searches)
         sums = {}
-        for kind in ("bfs", "sssp", "owned"):
+        for kind in ("bfs", "sssp", "owned", "owned disk"):
             figures = searched(graph, kind, roots)
             sums[kind] = figures.pop("sums")
             figures["vertices"] = graph.rows
             program.flat_record(
                 {"scale": options.scale, "ranks": graph.shards, "kind": kind}, figures
             )
-        if sums["sssp"] != sums["owned"]:
+        if sums["sssp"] != sums["owned"] or sums["sssp"] != sums["owned disk"]:
             raise SystemExit("the distances differ")
 
 
