@@ -241,11 +241,11 @@ def test_a_harmed_graph_is_no_harmed_answer(here: Path, validate: Call, tmp_path
 def test_passes_follow_from_memory(kernel: str, weight: str, values: str) -> None:
     graph = og.from_edges(np.array([1]), np.array([2]), np.array([3], weight))
     with pytest.raises(MemoryBudgetError) as caught:
-        stored_answers._most_at_once(graph, kernel, 0, 2)
+        stored_answers._most_at_once(graph, kernel, 0, 0, 2)
     for count in (1, 2, 5):
         alone, batch = (batch_bytes(graph.vertices, k, np.dtype(values)) for k in (1, count))
         limit = caught.value.least_bytes + batch - alone
-        assert stored_answers._most_at_once(graph, kernel, limit, 2) == count
+        assert stored_answers._most_at_once(graph, kernel, 0, limit, 2) == count
 
 
 def test_passes_one_by_one_find_the_same(

@@ -146,7 +146,7 @@ def validate(
     memory_limit: str | None,
     quiet: bool,
 ) -> None:
-    """Check answers of bfs, sssp, components and pagerank against their graph.
+    """Check answers of searches and of PageRank against their graph.
 
     The exit code is 1 if an answer breaks a rule.
     """
