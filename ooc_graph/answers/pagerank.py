@@ -22,7 +22,7 @@ PERSONALIZATION, DANGLING = "personalization", "dangling"
 
 @dataclass(frozen=True, eq=False)
 class Chances:
-    """Some vertices, and the chance of each; chances sum to 1, and others have none.
+    """Vertices and their chances, which sum to 1; other vertices have none.
 
     ``arrays`` has both, by the names of `array_names`, in memory or in a store. A store is read
     whenever they are asked for.

@@ -58,9 +58,11 @@ def locked(final: Path, run_id: str, path: Path | None = None) -> Iterator[Lock]
 
 def is_lock(path: Path) -> bool:
     """Whether a file is a lock file: it names a run, or nothing was written to it yet."""
+    if path.is_symlink() or not path.is_file():
+        return False
     try:
         content = content_of(path)
-        return not path.is_symlink() and (not content or "run" in parsed(content))
+        return not content or "run" in parsed(content)
     except (OSError, ValueError, TypeError):
         return False
 

@@ -42,7 +42,7 @@ _SCALE = 2.0**61
 """Units in 1. Answers are in the same, up to the rounding to float64; twice this fits int64."""
 _EPS = 2.0**-53
 _PIECE = 1 << 16
-"""Vertices that scores jump to, of so many at a time."""
+"""Scores jump to this many vertices at a time, so that few chances are in memory twice."""
 _ROUNDINGS = 20
 """More than the operations in float64 that make a term of an iteration."""
 

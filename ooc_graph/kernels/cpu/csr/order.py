@@ -45,8 +45,8 @@ FEW_ROWS, FEW_SHARE = 512, 256
 """One thread searches a level that has fewer vertices than `FEW_ROWS`, or fewer than one in
 `FEW_SHARE` of all: more threads would each copy a bitmap of all vertices."""
 WIDE_SHARE = 16
-"""A level is wide if at least one in so many vertices is a row of it that is still to be looked
-at."""
+"""A level is wide if its rows that are still to be looked at are at least this share of all
+vertices: one in 16."""
 
 
 @subroutine

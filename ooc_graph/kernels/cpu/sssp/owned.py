@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.bitmap import Words, pack_bits, words_for
 from ooc_graph.kernels.common.dealt import dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import BaseSsspRank
@@ -135,8 +135,8 @@ class CpuOwnedSsspRank(BaseSsspRank):
 
     def may_reach_more(self, shared: SharedSettled) -> bool:
         """Whether own rows that are left may have a neighbour that is settled."""
-        given = self._out, self._wave.distance, self._low, shared.settled
-        return bool(looks.may_be_reached(*given))
+        beyond = pack_bits(self._wave.distance > self._low)
+        return self._look(beyond, shared.settled, wanted=True)
 
     def distances(self) -> AnyArray:
         """Distances of the own rows, in an array of their own."""
@@ -144,8 +144,13 @@ class CpuOwnedSsspRank(BaseSsspRank):
 
     def overflowed(self, shared: SharedSettled) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
-        heaviest = self._known.heaviest
-        return bool(looks.lost_by_overflow(self._out, self._own, shared.settled, heaviest))
+        losing = np.zeros(words_for(self._dealing.rows), np.uint64)
+        looks.mark_losing(self._own, self._known.heaviest, losing)
+        return self._look(losing, shared.settled, wanted=False)
+
+    def _look(self, rows: Words, settled: AnyArray, *, wanted: bool) -> bool:
+        """Whether a neighbour of some rows is settled, or is not."""
+        return bool(looks.look_along(self._out, rows, settled, wanted))
 
     def list_lacking(self) -> int:
         """Reached rows without a parent, on plateaus; others there offer themselves next."""

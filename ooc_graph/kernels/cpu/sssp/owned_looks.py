@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import has, put
+from ooc_graph.kernels.common.bitmap import has, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.sums import path_sum
 
@@ -20,37 +20,20 @@ def has_beside(neighbors: Any, position: int, end: int, settled: Any, wanted: bo
 
 
 @kernel
-def may_be_reached(out: Any, distance: Any, bound: Any, settled: Any) -> bool:
-    """Tell whether a row beyond the bound has a neighbour that is settled."""
-    for row in range(len(distance)):
-        if distance[row] > bound:
-            begin, end = np.int64(out.offsets[row]), np.int64(out.offsets[row + 1])
-            if has_beside(out.neighbors, begin, end, settled, True):
-                return True
-    return False
-
-
-@subroutine
-def _may_lose(own: Any, row: int, heaviest: Any) -> bool:
-    """Tell whether a path beyond a row that is reached may exceed the distances' dtype."""
-    at, top = own.wave.distance[row], own.wave.top[0]
-    return bool(at != top and path_sum(at, heaviest, top) >= top)
-
-
-@kernel
-def lost_by_overflow(out: Any, own: Any, settled: Any, heaviest: Any) -> bool:
-    """Tell whether a reached row has an out-neighbour that is not, as `sssp.parents` has it."""
-    for row in range(len(own.wave.distance)):
-        if _may_lose(own, row, heaviest):
-            begin, end = np.int64(out.offsets[row]), np.int64(out.offsets[row + 1])
-            if has_beside(out.neighbors, begin, end, settled, False):
-                return True
+def look_along(out: Any, rows: Any, settled: Any, wanted: bool) -> bool:
+    """Tell whether a neighbour of the rows in a bitmap is settled, or is not."""
+    for row in members_of(rows):
+        begin, end = np.int64(out.offsets[row]), np.int64(out.offsets[row + 1])
+        if has_beside(out.neighbors, begin, end, settled, wanted):
+            return True
     return False
 
 
 @kernel
 def mark_losing(own: Any, heaviest: Any, words: Any) -> None:
-    """Put the rows that `lost_by_overflow` looks at into an empty bitmap."""
+    """Put the reached rows into an empty bitmap whose distance and one arc may exceed the dtype."""
+    top = own.wave.top[0]
     for row in range(len(own.wave.distance)):
-        if _may_lose(own, row, heaviest):
+        at = own.wave.distance[row]
+        if at != top and path_sum(at, heaviest, top) >= top:
             put(words, row)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import Words, drop, pack_bits, words_for
+from ooc_graph.kernels.common.bitmap import Words, drop
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.sssp.owned import SharedSettled
 from ooc_graph.kernels.common.sssp.rows import Known, LightRows
@@ -22,7 +22,7 @@ from ooc_graph.kernels.common.store.rows import TierRows, until
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank
 from ooc_graph.kernels.cpu.sssp.owned_lists import Listed, Own
-from ooc_graph.kernels.cpu.sssp.owned_looks import has_beside, mark_losing
+from ooc_graph.kernels.cpu.sssp.owned_looks import has_beside
 from ooc_graph.kernels.cpu.sssp.owned_plateaus import offer_arcs
 from ooc_graph.kernels.cpu.sssp.owned_steps import push_arcs, tail_of_ring
 from ooc_graph.kernels.cpu.sssp.tails import (
@@ -186,23 +186,10 @@ class StoreOwnedSsspRank(CpuOwnedSsspRank):
             examined += int(counts[LOOKED])
         return listed, examined
 
-    def may_reach_more(self, shared: SharedSettled) -> bool:
-        """Whether own rows that are left may have a neighbour that is settled."""
-        if super().may_reach_more(shared):
-            return True
-        beyond = pack_bits(self._wave.distance > self._low)
-        return self._look(beyond, shared.settled, wanted=True)
-
-    def overflowed(self, shared: SharedSettled) -> bool:
-        """Tell whether a shortest distance from here exceeds the distances' dtype."""
-        if super().overflowed(shared):
-            return True
-        losing = np.zeros(words_for(self._dealing.rows), np.uint64)
-        mark_losing(self._own, self._known.heaviest, losing)
-        return self._look(losing, shared.settled, wanted=False)
-
     def _look(self, rows: Words, settled: AnyArray, *, wanted: bool) -> bool:
-        """Whether a neighbour along the tails of some rows is settled, or is not."""
+        """As of `CpuOwnedSsspRank`, along tails if heads decide nothing."""
+        if super()._look(rows, settled, wanted=wanted):
+            return True
         found = np.zeros(1, np.int64)
         scan = partial(look_beside, Looking(settled, wanted, found))
         self._tier.scan_tails(rows, until(lambda: bool(found[0]), scan))
