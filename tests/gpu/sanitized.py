@@ -296,16 +296,17 @@ def ranks(dtype: str, ids: str) -> None:
     names.WIDE_VERTICES = WIDTHS["uint32"]
 
 
-def owned(dtype: str, ids: str) -> None:
+def owned(dtype: str, ids: str, *, in_store: bool) -> None:
     """All steps of SSSP ranks that own their distances, with tables that are soon full."""
     names.WIDE_VERTICES = WIDTHS[ids]
-    small = {"block_bytes": 256, "batch_blocks": 4, "window": 128, "look": 20}
-    devices = CudaDevice(), StoreRanks(1, 4, **small)
-    for directed, device in itertools.product((False, True), devices):
-        found = skewed(1500, 6000, dtype, directed=directed, seed=3)
+    small = {"block_bytes": 256, "batch_blocks": 8, "window": 128, "look": 20}
+    # Each batch of blocks is a dozen launches, of which a tool may follow a hundred in a second.
+    device, count = (StoreRanks(1, 4, **small), 2000) if in_store else (CudaDevice(), 6000)
+    for directed in (False, True):
+        found = skewed(1500, count, dtype, directed=directed, seed=3)
         flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
         for arcs in (found, flat):
-            coroutines = made(arcs, 2, 5, 300, ids, device)
+            coroutines = made(arcs, 2, 5, count // 20, ids, device)
             local_exchange.run(*coroutines, 2)
     names.WIDE_VERTICES = WIDTHS["uint32"]
 
@@ -409,7 +410,12 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"peers {d}": partial(peers, d) for d in (False, True)},
     **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
     **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},
-    **{f"owned {d} {ids}": partial(owned, d, ids) for d in ("float32", "int64") for ids in WIDTHS},
+    **{
+        f"owned {place} {dtype} {ids}": partial(owned, dtype, ids, in_store=place == "in store")
+        for place in ("in memory", "in store")
+        for dtype in ("float32", "int64")
+        for ids in WIDTHS
+    },
     **{f"tiers {directed}": partial(tiers, directed) for directed in (False, True)},
     **{f"in store {directed}": partial(in_store, directed) for directed in (False, True)},
     **{f"many {dtype}": partial(many, dtype) for dtype in ("float32", "float64", "int64")},
