@@ -109,8 +109,12 @@ def _most_listed(rows: int, longest: int) -> int:
 
 def busiest_facts(shards: int, ranks: int, facts_of: Callable[[Sequence[int]], Facts]) -> Facts:
     """Facts of the worker that needs most, if each has so many consecutive ranks."""
-    every = (range(first, first + ranks) for first in range(shards - ranks + 1))
-    return max(map(facts_of, every), key=least_bytes)
+    return max(map(facts_of, consecutive(shards, ranks)), key=least_bytes)
+
+
+def consecutive(shards: int, ranks: int) -> list[range]:
+    """All ranges of so many of the shards."""
+    return [range(first, first + ranks) for first in range(shards - ranks + 1)]
 
 
 def load_rank(

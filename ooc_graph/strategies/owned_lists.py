@@ -32,6 +32,14 @@ class Owners:
         return "" if is_shared else "there are no workers to share the work"
 
 
+IN_STORE = f"{Owners.rank_rows}, and leaves arcs in the store"
+
+
+def described(rows: str) -> dict[str, str]:
+    """The tier of such ranks as plans describe it; ``rows`` says where these are."""
+    return {"tier": f"{rows}, by ranks, each with the distances of its own rows"}
+
+
 def most_listed(reserved: Reservation, graph: Graph, ranks: int) -> int:
     """Candidates that each of ``ranks`` may list at a time."""
     fitting = reserved.messages_bytes // messages_bytes(graph, ranks, 1)

@@ -46,15 +46,15 @@ def device() -> CudaDevice:
     return CudaDevice()
 
 
-def searched(arcs: Arcs, shards: int, root: int, most: int = MANY) -> SsspTree:
-    """What the ranks find."""
-    coroutines = made(arcs, shards, root, most, device=device())
+def searched(arcs: Arcs, shards: int, root: int, most: int = MANY, ranks: Any = None) -> SsspTree:
+    """What the ranks of a device find whose tables have ``most`` entries."""
+    coroutines = made(arcs, shards, root, most, device=ranks or device())
     return together(arcs, local_exchange.run(*coroutines, shards)[0])
 
 
-def check(arcs: Arcs, shards: int, root: int, most: int = MANY) -> SsspTree:
+def check(arcs: Arcs, shards: int, root: int, most: int = MANY, ranks: Any = None) -> SsspTree:
     """The same as a search of the whole graph on the CPU finds."""
-    found = searched(arcs, shards, root, most)
+    found = searched(arcs, shards, root, most, ranks)
     same(found, CPU.sssp(arcs.shards(1)[0]).run(root))
     return found
 
@@ -87,9 +87,7 @@ def test_rows_in_pinned_memory(dtype: str, share: tuple[int, int]) -> None:
     arcs = skewed(6_000, 30_000, dtype, directed=True, seed=3)
     weight = np.where(np.arange(len(arcs.weight)) % 5, arcs.weight, 0)
     arcs = replace(arcs, weight=weight.astype(dtype))
-    coroutines = made(arcs, 4, 7, 200, device=PinnedOwners(*share))
-    found = together(arcs, local_exchange.run(*coroutines, 4)[0])
-    same(found, CPU.sssp(arcs.shards(1)[0]).run(7))
+    check(arcs, 4, 7, 200, PinnedOwners(*share))
 
 
 class PinnedOwners:

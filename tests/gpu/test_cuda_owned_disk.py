@@ -28,15 +28,23 @@ from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.traverse.sssp_owned import sssp_owned
 from ooc_graph.types import DEAL_BLOCK
 from tests import local_exchange
+from tests.gpu import test_cuda_owned as in_memory
 from tests.gpu.graphs import flat, sparse
 from tests.gpu.memory import refuse_each_allocation
 from tests.gpu.searching import columns, hub
-from tests.gpu.test_cuda_owned import CPU, MANY, device, going_on
+from tests.gpu.test_cuda_owned import CPU, MANY, device, going_on, searched
 from tests.gpu.test_cuda_wide_ids import WIDE, widened
 from tests.gpu.tiered import StoreRanks
 from tests.strategies import WEIGHTS, Arcs, grid, skewed, small_arcs
 from tests.unit.test_sssp import same
-from tests.unit.test_sssp_owned import absorbing, made, overflowing, plateaus, spread, together
+from tests.unit.test_sssp_owned import (
+    absorbing,
+    overflowing_in_a_tail,
+    plateaus,
+    spread,
+    together,
+    twice,
+)
 
 # Batches end within rows, windows within words, and looks before rows do.
 TINY = {"block_bytes": 64, "batch_blocks": 5, "window": 128, "look": 3}
@@ -50,22 +58,11 @@ SIZES = st.fixed_dictionaries(
 )
 
 
-def searched(
-    arcs: Arcs, shards: int, root: int, most: int = MANY, ranks: StoreRanks | None = None
-) -> SsspTree:
-    """What ranks find whose tables have ``most`` entries; of each row they have one arc."""
-    ranks = ranks or StoreRanks(1, 63, **TINY)
-    coroutines = made(arcs, shards, root, most, device=ranks)
-    return together(arcs, local_exchange.run(*coroutines, shards)[0])
-
-
 def check(
     arcs: Arcs, shards: int, root: int, most: int = MANY, ranks: StoreRanks | None = None
 ) -> SsspTree:
-    """The same as a search of the whole graph on the CPU finds."""
-    found = searched(arcs, shards, root, most, ranks)
-    same(found, CPU.sssp(arcs.shards(1)[0]).run(root))
-    return found
+    """As in memory; of each row ranks have one arc."""
+    return in_memory.check(arcs, shards, root, most, ranks or StoreRanks(1, 63, **TINY))
 
 
 @pytest.mark.parametrize("dtype", WEIGHTS)
@@ -110,13 +107,7 @@ def test_absorbed_weights_make_plateaus() -> None:
 
 
 def test_overflow_is_found_in_a_tail() -> None:
-    arcs = overflowing()
-    # The arc that is one too many, behind all others of its row.
-    light = np.arange(3, 9)
-    source = np.concatenate([arcs.source, np.full(len(light), arcs.source[-1])])
-    target, weight = np.concatenate([arcs.target, light]), np.concatenate([arcs.weight, light])
-    order = np.lexsort((target, source))
-    arcs = replace(arcs, source=source[order], target=target[order], weight=weight[order])
+    arcs = overflowing_in_a_tail()
     for ranks in (StoreRanks(1, 63, **TINY), StoreRanks(ALL, 63)):
         with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
             searched(arcs, 2, 0, ranks=ranks)
@@ -126,15 +117,7 @@ def test_a_search_ends_when_nothing_more_can_be_reached() -> None:
     """Also if that is known by tails alone: here of a second component."""
     arcs = grid(64, "float32")
     root = int(arcs.source[0])
-    twice = Arcs(
-        2 * arcs.vertices,
-        np.concatenate([arcs.source, arcs.source + arcs.vertices]),
-        np.concatenate([arcs.target, arcs.target + arcs.vertices]),
-        np.tile(arcs.weight, 2),
-        np.tile(arcs.tuples, 2),
-        arcs.directed,
-    )
-    tree = check(twice, 4, root)
+    tree = check(twice(arcs), 4, root)
     assert np.isinf(tree.distance[arcs.vertices :]).all()
 
 

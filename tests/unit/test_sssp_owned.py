@@ -110,6 +110,27 @@ def overflowing() -> Arcs:
     return Arcs(size, source, target, weight, np.ones(size, np.int64), directed=True)
 
 
+def overflowing_in_a_tail() -> Arcs:
+    """As `overflowing`: the arc that is one too many stands behind all others of its row."""
+    arcs, light = overflowing(), np.arange(3, 9)
+    source = np.concatenate([arcs.source, np.full(len(light), arcs.source[-1])])
+    target, weight = np.concatenate([arcs.target, light]), np.concatenate([arcs.weight, light])
+    order = np.lexsort((target, source))
+    return replace(arcs, source=source[order], target=target[order], weight=weight[order])
+
+
+def twice(arcs: Arcs) -> Arcs:
+    """A graph and, as a second component, the same again."""
+    return Arcs(
+        2 * arcs.vertices,
+        np.concatenate([arcs.source, arcs.source + arcs.vertices]),
+        np.concatenate([arcs.target, arcs.target + arcs.vertices]),
+        np.tile(arcs.weight, 2),
+        np.tile(arcs.tuples, 2),
+        arcs.directed,
+    )
+
+
 @pytest.mark.parametrize("dtype", WEIGHTS)
 def test_small_graphs(dtype: str) -> None:
     @settings(max_examples=60, deadline=None)

@@ -37,10 +37,11 @@ from tests.unit.test_sssp_owned import (
     job_of,
     kinds_and_peak,
     made,
-    overflowing,
+    overflowing_in_a_tail,
     plateaus,
     spread,
     together,
+    twice,
 )
 
 SIZES = st.fixed_dictionaries(
@@ -168,32 +169,16 @@ def test_absorbed_weights_make_plateaus() -> None:
 
 
 def test_overflow_is_refused() -> None:
-    arcs = overflowing()
-    # The arc that is one too many, behind all others of its row.
-    far = arcs.source[-1]
-    light = np.arange(3, 9)
-    source = np.concatenate([arcs.source, np.full(len(light), far)])
-    target, weight = np.concatenate([arcs.target, light]), np.concatenate([arcs.weight, light])
-    order = np.lexsort((target, source))
-    arcs = replace(arcs, source=source[order], target=target[order], weight=weight[order])
     with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
-        searched(arcs, 2, 0)
+        searched(overflowing_in_a_tail(), 2, 0)
 
 
 def test_a_search_ends_when_nothing_more_can_be_reached() -> None:
     """Also if that is known by tails alone: here of a second component."""
     arcs = grid(64, "float32")
     root = int(arcs.source[0])
-    twice = Arcs(
-        2 * arcs.vertices,
-        np.concatenate([arcs.source, arcs.source + arcs.vertices]),
-        np.concatenate([arcs.target, arcs.target + arcs.vertices]),
-        np.tile(arcs.weight, 2),
-        np.tile(arcs.tuples, 2),
-        arcs.directed,
-    )
-    tree = searched(twice, 4, root)
-    check(tree, twice, root)
+    tree = searched(twice(arcs), 4, root)
+    check(tree, twice(arcs), root)
     assert np.isinf(tree.distance[arcs.vertices :]).all()
 
 

@@ -19,6 +19,7 @@ from ooc_graph.strategies.owned_lists import (
     LEAST_LISTED,
     MOST_LISTED,
     Owners,
+    described,
     gathered_bytes,
     messages_bytes,
     sizes_of,
@@ -49,7 +50,7 @@ class Owned(Owners):
         rows, in_all = rows_bytes(job), reserved.host_bytes
         return {
             "kernel": job.kernel,
-            "tier": "memory, by ranks, each with the distances of its own rows",
+            **described("memory"),
             "budget": job.resources.least_limit_bytes,
             "bytes: rows": rows,
             "bytes: state of its vertices": state_bytes(job),

@@ -21,10 +21,12 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_ranks import busiest_facts, facts_of_owners, load_owner
 from ooc_graph.strategies.cpu.on_disk import has_tiers, known_lengths
 from ooc_graph.strategies.owned_lists import (
+    IN_STORE,
     LEAST_LISTED,
     LISTS_SHARE,
     MOST_LISTED,
     Owners,
+    described,
     gathered_bytes,
     messages_bytes,
 )
@@ -38,7 +40,7 @@ class OwnedOnDisk(Owners):
     name = "cpu/owned disk"
     device = CPU
     tier = DISK
-    rank_rows = f"{Owners.rank_rows}, and leaves arcs in the store"
+    rank_rows = IN_STORE
 
     def lacks_rank(self, job: Job, exchange: str) -> str:
         """As `Owners`, and of graphs that are not in a store."""
@@ -60,8 +62,7 @@ class OwnedOnDisk(Owners):
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Heads, blocks of the store that are kept, and messages or the answer."""
         facts = _busiest_facts(job, reserved.messages_bytes)
-        tier = {"tier": "disk, by ranks, each with the distances of its own rows"}
-        return describe(plan_disk(facts, reserved.host_bytes)) | tier
+        return describe(plan_disk(facts, reserved.host_bytes)) | described("disk")
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Read the heads of rows; the ranks of a worker share its budget."""

@@ -15,6 +15,7 @@ from ooc_graph.model.reservation import Reservation
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.shards.device_ranks import load_disk_rank
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import consecutive
 from ooc_graph.shards.tiers import TierSearch
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
@@ -39,7 +40,7 @@ def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> disk_ranks.Dis
 
 def facts_of_any(job: Job, exchange: str) -> Iterator[disk_ranks.DiskRankFacts]:
     """Facts of the workers that have most ranks, consecutive ones each."""
-    for shards in pinned_ranks.consecutive(job.graph, most_ranks(job, exchange)):
+    for shards in consecutive(job.graph.shards, most_ranks(job, exchange)):
         yield facts_of(job.graph, job.kernel, shards)
 
 

@@ -19,12 +19,14 @@ from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY, PINNED
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import consecutive
 from ooc_graph.strategies.cpu.on_disk import known_lengths
 from ooc_graph.strategies.cuda import in_memory, pinned_budgets, pinned_ranks
 from ooc_graph.strategies.owned_lists import (
     LEAST_LISTED,
     MOST_LISTED,
     Owners,
+    described,
     gathered_bytes,
     messages_bytes,
     most_listed,
@@ -64,7 +66,7 @@ class Owned(Owners):
         rows = _out_bytes(job.graph, range(busiest(job)))
         return {
             "kernel": job.kernel,
-            "tier": "device memory, by ranks, each with the distances of its own rows",
+            **described("device memory"),
             "device budget": job.resources.device.memory_bytes,
             "device bytes: rows": rows,
             "device bytes: vertex state and candidates, at most": reserved.device_bytes - rows,
@@ -119,8 +121,7 @@ class PinnedOwned(Owners):
         listed = most_listed(reserved, job.graph, job.graph.shards)
         facts = _facts_of_any(job.graph, busiest(job), listed)
         most = max(facts, key=lambda one: one.pinned_bytes)
-        tier = {"tier": "pinned, by ranks, each with the distances of its own rows"}
-        return describe_device(plan_ranks(most, reserved.device_bytes)) | tier
+        return describe_device(plan_ranks(most, reserved.device_bytes)) | described("pinned")
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the rows of each shard to pinned memory; a worker's ranks share its budget."""
@@ -184,4 +185,4 @@ def facts_of(graph: Graph, shards: Sequence[int], listed: int) -> RankFacts:
 
 def _facts_of_any(graph: Graph, ranks: int, listed: int) -> Sequence[RankFacts]:
     """Facts of workers with so many consecutive ranks each."""
-    return [facts_of(graph, shards, listed) for shards in pinned_ranks.consecutive(graph, ranks)]
+    return [facts_of(graph, shards, listed) for shards in consecutive(graph.shards, ranks)]

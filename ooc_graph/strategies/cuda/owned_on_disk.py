@@ -15,13 +15,16 @@ from ooc_graph.model.strategy import DISK
 from ooc_graph.runtime import process
 from ooc_graph.shards.device_ranks import load_disk_owner
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import consecutive
 from ooc_graph.shards.tiers import TierSearch
-from ooc_graph.strategies.cuda import disk_ranks, on_disk, owned, pinned_ranks
+from ooc_graph.strategies.cuda import disk_ranks, on_disk, owned
 from ooc_graph.strategies.owned_lists import (
+    IN_STORE,
     LEAST_LISTED,
     LISTS_SHARE,
     MOST_LISTED,
     Owners,
+    described,
     messages_bytes,
     most_listed,
 )
@@ -35,7 +38,7 @@ class OwnedOnDisk(Owners):
     name = "cuda/owned disk"
     device = CUDA
     tier = DISK
-    rank_rows = f"{Owners.rank_rows}, and leaves arcs in the store"
+    rank_rows = IN_STORE
 
     def lacks_rank(self, job: Job, exchange: str) -> str:
         """As `Owners`, and as other ranks that leave arcs in the store."""
@@ -61,8 +64,8 @@ class OwnedOnDisk(Owners):
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """As of other ranks that leave arcs in the store."""
         listed = most_listed(reserved, job.graph, job.graph.shards)
-        tier = {"tier": "disk, by ranks, each with the distances of its own rows"}
-        return disk_ranks.describe(job, _facts_of_any(job, listed), reserved) | tier
+        facts = _facts_of_any(job, listed)
+        return disk_ranks.describe(job, facts, reserved) | described("disk")
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the heads of rows to the device; the ranks of a worker share its budgets."""
@@ -88,5 +91,5 @@ def facts_of(graph: Graph, shards: Sequence[int], listed: int) -> DiskRankFacts:
 
 def _facts_of_any(job: Job, listed: int) -> list[DiskRankFacts]:
     """Facts of workers with so many consecutive ranks each."""
-    every = pinned_ranks.consecutive(job.graph, busiest(job))
+    every = consecutive(job.graph.shards, busiest(job))
     return [facts_of(job.graph, shards, listed) for shards in every]

@@ -19,6 +19,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_facts import count_lengths
+from ooc_graph.shards.tier_ranks import consecutive
 from ooc_graph.strategies.cpu.on_disk import known_lengths
 from ooc_graph.types import Shard
 
@@ -40,14 +41,8 @@ def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> RankFacts:
 
 def facts_of_any(graph: Graph, kernel: str, ranks: int) -> Iterator[RankFacts]:
     """Facts of workers with so many consecutive ranks each."""
-    for shards in consecutive(graph, ranks):
+    for shards in consecutive(graph.shards, ranks):
         yield facts_of(graph, kernel, shards)
-
-
-def consecutive(graph: Graph, ranks: int) -> Iterator[range]:
-    """All ranges of that many shards."""
-    for first in range(graph.shards - ranks + 1):
-        yield range(first, first + ranks)
 
 
 def least_bytes(facts: RankFacts) -> int:
