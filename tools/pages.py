@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 NOT_EXECUTED = {
     "docs/how-to/clusters.md": "needs a cluster of several hosts",
     "docs/how-to/operations.md": "needs Dagster, see test_jobs_dagster",
-    "docs/tutorial/gpu.md": "needs a GPU",
+    "docs/tutorial/gpu.md": "needs a GPU, see tests/gpu/test_cuda_docs.py",
 }
 """Pages of ``docs/`` whose programs are type-checked instead, and why."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
