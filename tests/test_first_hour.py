@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ooc_graph as og
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import OocGraphError, UsageError
+from ooc_graph.report.graph500 import in_seconds
+from tests.command_line import call
 
 EDGES = np.array([0, 1, 2]), np.array([1, 2, 3])
 
@@ -40,3 +45,42 @@ def test_outputs_are_paths(graph: og.Graph, given: Any, said: str) -> None:
 def test_a_build_into_nothing_is_told_of_graphs_in_memory() -> None:
     with pytest.raises(UsageError, match=r"^out: .* from_edges"):
         og.build(EDGES, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "said"),
+    [
+        ([], {}, "no edges in the list"),
+        (pd.DataFrame({"source": [], "target": []}), {}, "no edges"),
+        ([("a", "b")], {}, "the list does not hold edges"),
+        ((np.array(["a"]), np.array(["b"])), {}, "pandas.factorize"),
+        (pd.DataFrame([[1, 2, 3]], columns=list("abc")), {}, "source= and target="),
+        (EDGES, {"directed": "no"}, "directed is 'no': give True or False"),
+        (EDGES, {"src": "a"}, "did you mean source.* There are edges, "),
+    ],
+)
+def test_edges_that_are_refused(given: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(OocGraphError, match=said):
+        og.from_edges(given, **options)
+
+
+def test_a_removed_answer_can_be_shown(graph: og.Graph, tmp_path: Path) -> None:
+    answer = og.bfs(graph, 0, out=tmp_path / "r.zarr")
+    shutil.rmtree(tmp_path / "r.zarr")
+    assert "removed from" in repr(answer)
+
+
+def test_a_source_is_given_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    og.build(EDGES, tmp_path / "g.zarr")
+    words = ["bfs", tmp_path / "g.zarr", "--out", tmp_path / "r.zarr", "--source", 0]
+    done = call(monkeypatch, capsys, *words, "--source", 1)
+    assert (done.code, "--sources-file" in done.err) == (2, True)
+    assert not (tmp_path / "r.zarr").exists()
+    assert call(monkeypatch, capsys, *words).code == 0
+
+
+def test_short_times_have_no_exponent() -> None:
+    assert in_seconds(3.51e-05) == "0.0351 ms"
+    assert in_seconds(0.0) == "0 s"

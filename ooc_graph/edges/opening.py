@@ -166,6 +166,8 @@ def _in_memory(edges: Any, options: ReadOptions) -> EdgeSource | None:
 def _paths(edges: Any) -> list[str]:
     given = [edges] if isinstance(edges, (str, os.PathLike)) else edges
     is_list = isinstance(given, Sequence) and bool(given)
+    if isinstance(given, (list, tuple)) and not given:
+        raise InputError("no edges in the list")
     if not is_list or not all(isinstance(path, (str, os.PathLike)) for path in given):
         raise UsageError(
             f"cannot read edges from {type(edges).__name__}; give paths, a frame, a sparse matrix, "
