@@ -6,12 +6,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from dask import bag, delayed
 
 import ooc_graph as og
-from ooc_graph.errors import OocGraphError, UsageError
+from ooc_graph.errors import InputError, OocGraphError, UsageError
 from ooc_graph.report.graph500 import in_seconds
 from tests.command_line import call
 
@@ -62,6 +64,21 @@ def test_a_build_into_nothing_is_told_of_graphs_in_memory() -> None:
 def test_edges_that_are_refused(given: Any, options: dict[str, Any], said: str) -> None:
     with pytest.raises(OocGraphError, match=said):
         og.from_edges(given, **options)
+
+
+def test_of_dask_frames_and_arrays_have_edges() -> None:
+    words = pd.DataFrame({"source": ["a"], "target": ["b"]})
+    with pytest.raises(InputError, match=r"'source' has dtype .* pandas.factorize"):
+        og.from_edges(dd.from_pandas(words, npartitions=1))
+    for given in (bag.from_sequence([(0, 1)]), delayed([(0, 1)])):
+        with pytest.raises(UsageError, match="DataFrame or an array"):
+            og.from_edges(given)
+
+
+def test_graphs_that_networkx_reads(tmp_path: Path) -> None:
+    (tmp_path / "g.graphml").write_text("<graphml/>")
+    with pytest.raises(InputError, match="read it with networkx"):
+        og.build(tmp_path / "g.graphml", tmp_path / "g.zarr")
 
 
 def test_a_removed_answer_can_be_shown(graph: og.Graph, tmp_path: Path) -> None:

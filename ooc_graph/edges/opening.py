@@ -143,18 +143,23 @@ def _refuse_unused(options: ReadOptions, where: str, names: Sequence[str]) -> No
 
 def _in_memory(edges: Any, options: ReadOptions) -> EdgeSource | None:
     """Sources that are objects: an ``EdgeSource``, Dask collections, objects of other libraries."""
-    if all(hasattr(edges, name) for name in ("units", "read", "describe", "vertex_blocks")):
-        opened: EdgeSource = edges
-        _refuse_unused(options, "an EdgeSource", [option.name for option in fields(options)])
-        return opened
     if hasattr(edges, "__dask_graph__"):
         from ooc_graph.edges.dask_parts import (  # noqa: PLC0415 (imports Dask)
             open_dask_array,
             open_dask_frame,
         )
 
-        frame = hasattr(edges, "columns") and hasattr(edges, "npartitions")
-        return (open_dask_frame if frame else open_dask_array)(edges, options)
+        # A Delayed has attributes of every name.
+        if not isinstance(getattr(edges, "ndim", None), int):
+            raise UsageError(
+                f"cannot read edges from {type(edges).__name__}; of Dask's collections give a "
+                "DataFrame or an array"
+            )
+        return (open_dask_frame if hasattr(edges, "columns") else open_dask_array)(edges, options)
+    if all(hasattr(edges, name) for name in ("units", "read", "describe", "vertex_blocks")):
+        opened: EdgeSource = edges
+        _refuse_unused(options, "an EdgeSource", [option.name for option in fields(options)])
+        return opened
     opener = opener_of(edges)
     if opener is None:
         return None
