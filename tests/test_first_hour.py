@@ -75,6 +75,11 @@ def test_of_dask_frames_and_arrays_have_edges() -> None:
             og.from_edges(given)
 
 
+def test_patterns_are_not_expanded(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="a list of files, or their folder"):
+        og.build(str(tmp_path / "part-*.csv"), tmp_path / "g.zarr")
+
+
 def test_graphs_that_networkx_reads(tmp_path: Path) -> None:
     (tmp_path / "g.graphml").write_text("<graphml/>")
     with pytest.raises(InputError, match="read it with networkx"):
@@ -101,3 +106,10 @@ def test_a_source_is_given_once(
 def test_short_times_have_no_exponent() -> None:
     assert in_seconds(3.51e-05) == "0.0351 ms"
     assert in_seconds(0.0) == "0 s"
+
+
+def test_a_misspelt_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = call(monkeypatch, capsys, "biuld", "e.csv", "g.zarr")
+    assert (done.code, "did you mean build?" in done.err) == (2, True)

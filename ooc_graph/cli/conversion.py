@@ -50,8 +50,8 @@ def convert(
     They are read from edge files or from a graph store. The columns are source, target and, if
     there are weights, weight. A graph store gives each undirected edge once; it has no self-loops
     and no duplicates. Only .mtx (Matrix Market) says whether edges are directed, and has vertices
-    without edges: read directed edges of other files with --directed. Its rows count from 1: they
-    are the ids, or the ids + 1 if there is a vertex 0.
+    without edges: read directed edges of other files with --directed. Rows of .mtx count from 1:
+    they are the ids, or the ids + 1 if there is a vertex 0.
     """
     check_target(out, overwrite=overwrite, more=(MTX,))
     edges = _opened(sources, given)

@@ -85,7 +85,7 @@ def bfs(graph: str | Path, out: Path, **given: Any) -> None:
         return
     for name in _MANY:
         if given[name] is not None:
-            raise UsageError(f"--{name.replace('_', '-')} is for many --sources")
+            raise UsageError(f"--{name.replace('_', '-')} needs --sources")
     _search("bfs", graph, out, given)
 
 

@@ -21,7 +21,7 @@ from ooc_graph.edges.objects import open_frame, open_table, opener_of
 from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.edges.parts import local_paths, parts_among
 from ooc_graph.edges.tables import open_parquet
-from ooc_graph.errors import InputError, UsageError
+from ooc_graph.errors import InputError, MissingFileError, UsageError
 from ooc_graph.remote.urls import is_url
 from ooc_graph.types import FileFormat, WeightType
 
@@ -182,6 +182,10 @@ def _paths(edges: Any) -> list[str]:
     if not all(map(os.fspath, given)):
         raise UsageError("an empty word is no path: name a file or a folder")
     paths = [_absolute(path) for path in given]
+    for path in paths:
+        if not is_url(path) and set("*?") & set(path) and not Path(path).exists():
+            advice = "patterns are not expanded: give a list of files, or their folder"
+            raise MissingFileError("no such file", path=path, advice=advice)
     if len(set(paths)) < len(paths):
         raise UsageError("a file is named twice")
     return paths
