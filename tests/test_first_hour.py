@@ -10,12 +10,14 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from dask import bag, delayed
+from dask import bag
+from dask.delayed import delayed
 
 import ooc_graph as og
-from ooc_graph.errors import InputError, OocGraphError, UsageError
+from ooc_graph.errors import InputError, OocGraphError, OutputExistsError, UsageError
+from ooc_graph.jobs.folder import refuse_other
 from ooc_graph.report.graph500 import in_seconds
-from tests.command_line import call
+from tests.command_line import call, script
 
 EDGES = np.array([0, 1, 2]), np.array([1, 2, 3])
 
@@ -113,3 +115,17 @@ def test_a_misspelt_command(
 ) -> None:
     done = call(monkeypatch, capsys, "biuld", "e.csv", "g.zarr")
     assert (done.code, "did you mean build?" in done.err) == (2, True)
+
+
+def test_a_warning_of_the_command_is_one_line() -> None:
+    program = (
+        "import atexit, sys, warnings; from ooc_graph.cli import main; "
+        "atexit.register(warnings.warn, 'beware'); sys.argv[1:] = ['--version']; main()"
+    )
+    assert script("-c", program).err == "ooc-graph: beware\n"
+
+
+def test_the_folder_of_a_run_is_named(tmp_path: Path) -> None:
+    folder = og.build(EDGES, tmp_path / "g.zarr").path / "run"
+    with pytest.raises(OutputExistsError, match=rf"^{folder}: lies inside the store"):
+        refuse_other(folder, "night")
