@@ -52,7 +52,10 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
     if not isinstance(result, Result):
         raise UsageError(f"give an opened answer, not {type(result).__name__}; see Result.open")
     if isinstance(result, PairsResult) and result.reduced is None:
-        raise UsageError("distances of many sources are no table: open the store with zarr")
+        raise UsageError(
+            "distances of many sources are not exported: read the store with zarr, or use "
+            "to_frame() in Python"
+        )
     if path.suffix == f".{NPZ}":
         with whole_file(path) as partial:
             _write_npz(result, partial)
