@@ -115,8 +115,10 @@ def _of_arguments(
     if unknown is None or f"'{unknown}'" not in str(error):
         return errors.ArgumentError(str(error))
     close = get_close_matches(unknown, known, 1)
-    advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-    return errors.ArgumentError(f"{function.__name__}() has no argument {unknown}: {advice}")
+    guess = f"did you mean {close[0]}? There" if close else "there"
+    return errors.ArgumentError(
+        f"{function.__name__}() has no argument {unknown}: {guess} are {', '.join(known)}"
+    )
 
 
 @contextmanager

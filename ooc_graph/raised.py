@@ -104,6 +104,6 @@ def _argument(option: re.Match[str]) -> str:
     if value is None:
         return _FLAGS.get(name, f"{name}=")
     if option[2] and value.isupper():
-        return f"{name}=({value.replace(',', ', ')})"
+        return "source= and target="  # those of --columns
     is_python = value.lstrip("-").isdecimal() or value[0] == "'"
     return f"{name}={value if is_python else repr(value)}"

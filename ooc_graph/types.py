@@ -116,6 +116,14 @@ def owner_of(internal: AnyArray, shards: int) -> AnyArray:
     return (internal >> DEAL_BLOCK_BITS) % shards
 
 
+def distinct(values: AnyArray) -> AnyArray:
+    """Distinct values, ascending: as ``np.unique``, whose hash table is many times slower."""
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of one shard in host memory, compressed sparse row.

@@ -125,6 +125,20 @@ def test_weights_have_one_type(in_process: Call, here: Path) -> None:
     assert (here / "i.csv").read_text().startswith("source,target\n1,2\n")
 
 
+def test_files_that_do_not_say_that_edges_are_directed(in_process: Call, here: Path) -> None:
+    write(here / "e.txt", "0 1\n")
+    for ending in ("csv", "npz"):
+        done = in_process("convert", "e.txt", f"d.{ending}", "--directed", "--quiet")
+        assert "1 directed edges (the file does not say so: read it with --directed)" in done.out
+
+
+def test_every_pass_has_its_progress(in_process: Call, here: Path) -> None:
+    write(here / "e.txt", "0 1 2\n")
+    shown = in_process("convert", "e.txt", "e.mtx").err.splitlines()
+    stages = [line.removesuffix(" ...") for line in shown if line.endswith(" ...")]
+    assert stages == ["reading weights", "finding the largest id", "converting"]
+
+
 @pytest.mark.parametrize("kind", ["directed", "undirected"])
 def test_a_matrix_has_the_edges_of_the_graph(kind: str, in_process: Call, here: Path) -> None:
     io = pytest.importorskip("scipy.io", reason="needs SciPy: ooc-graph[scipy]")

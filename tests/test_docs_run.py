@@ -6,19 +6,35 @@ import json
 import re
 import shlex
 import shutil
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import ooc_graph as og
 from ooc_graph.search.candidates import CANDIDATES, MANY
 from tests.command_line import call, script
-from tools.pages import FENCE, NOT_EXECUTED
+from tools.pages import FENCE, NOT_EXECUTED, blocks, prompted
 from tools.reference import error_classes, support
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 WITH_COMMANDS = {"docs/tutorial/first_graph.md", "docs/tutorial/graph500.md"}
-"""Pages whose commands are executed, too; those of others are checked by `test_docs`."""
+"""Pages whose commands are executed between their programs."""
+OF_STORES = {
+    "docs/explanation/gpu_disk.md",
+    "docs/explanation/gpu_tiers.md",
+    "docs/explanation/graph500.md",
+    "docs/explanation/tiers.md",
+    "docs/how-to/many_sources.md",
+    "docs/how-to/memory.md",
+    "docs/how-to/moving.md",
+    "docs/how-to/validate.md",
+    "docs/reference/many_sources.md",
+}
+"""Pages whose commands are executed where `stores` are; `test_docs` checks those of the others."""
 
 
 def pages_with_python() -> list[str]:
@@ -45,6 +61,51 @@ def test_page(
             for line in block.splitlines():
                 done = call(monkeypatch, capsys, *shlex.split(line.removeprefix("$ "))[1:])
                 assert done.code == 0, f"{line}\n{done.err}"
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what commands of pages read."""
+    folder = tmp_path_factory.mktemp("stores")
+    random = np.random.default_rng(1)
+    source, target = np.arange(1100), random.integers(0, 1100, (1100, 4)).T
+    edges = np.tile(source, 4), target.ravel(), random.random(4400).astype(np.float32)
+    for name in ("GRAPH", "flights"):
+        graph = og.build(edges, folder / f"{name}.zarr")
+    og.bfs(graph, 7, out=folder / "hops.zarr")
+    og.sssp(graph, 7, out=folder / "cost.zarr")
+    og.components(graph, out=folder / "parts.zarr")
+    og.pagerank(graph, out=folder / "ranks.zarr")
+    pd.DataFrame({"srcId": edges[0], "dstId": edges[1]}).to_parquet(folder / "edges.parquet")
+    (folder / "stations.txt").write_text("1\n7\n9\n")
+    (folder / "towns.txt").write_text("2\n3\n")
+    return folder
+
+
+@pytest.mark.timeout(1200)  # kernels are compiled
+@pytest.mark.parametrize("page", sorted(OF_STORES))
+def test_commands(
+    page: str,
+    stores: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = shutil.copytree(stores, tmp_path / "here")
+    monkeypatch.chdir(folder)
+    executed = 0
+    for block in blocks((ROOT / page).read_text(), "console"):
+        for line in prompted(block):
+            if "--device cuda" in line and not line.startswith("ooc-graph plan "):
+                continue  # needs a GPU
+            words = [
+                sorted(Path().glob(word)) if "*" in word else [word]
+                for word in shlex.split(line)[1:]
+            ]
+            done = call(monkeypatch, capsys, *chain.from_iterable(words))
+            assert done.code == 0, f"{line}\n{done.err}"
+            executed += 1
+    assert executed
 
 
 def test_pages_that_are_not_executed_exist() -> None:

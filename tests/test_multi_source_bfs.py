@@ -188,8 +188,8 @@ def test_the_command(store: Path, called: Call) -> None:
     [
         ([], "give --source V, or --sources"),
         (["--source", "3", "--sources", "5"], "give --source V, or --sources"),
-        (["--source", "3", "--reduce", "sum"], "--reduce is for many --sources"),
-        (["--source", "3", "--bin-width", "2"], "--bin-width is for many --sources"),
+        (["--source", "3", "--reduce", "sum"], "--reduce needs --sources"),
+        (["--source", "3", "--bin-width", "2"], "--bin-width needs --sources"),
         (["--sources", "5", "--method", "edges"], "are for one --source"),
         (["--sources", "5", "--device", "cuda"], "there is no device"),
         (["--sources", "5000"], "5000 sources are asked for"),

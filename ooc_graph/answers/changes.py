@@ -14,7 +14,7 @@ from ooc_graph.answers.result import Result
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import VERTEX
 from ooc_graph.layout.stored import Cursor, Stored
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray, IntArray, distinct
 
 _ROWS = 1 << 18
 """Rows of each answer that are in memory at once."""
@@ -97,7 +97,7 @@ def _tables(before: Result | None, after: Result, found: Changes) -> Iterator[di
         # Up to here both are known.
         last = min(some[-1] for some in ids if len(some))
         ids = (ids[0][: _until(ids[0], last)], ids[1][: _until(ids[1], last)])
-        every = np.union1d(*ids)
+        every = distinct(np.concatenate(ids))
         left, right = _spread(every, ids[0], old), _spread(every, ids[1], new)
         is_new, is_gone = left.mask, right.mask
         is_other = ~is_new & ~is_gone & (left.data != right.data)

@@ -57,6 +57,8 @@ class Compared:
         where = "in memory" if self.unread is None else "on workers"
         if isinstance(self.columns, Stored):
             where = str(self.columns.path)
+            if not self.columns.path.exists():
+                return f"removed from {where}"
         return f"{self._size()[0]:,} vertices, {where}"
 
     def _begun_at(self) -> dict[str, object]:

@@ -16,6 +16,7 @@ from ooc_graph.errors import MissingLibraryError, OutputExistsError, UsageError
 from ooc_graph.layout.outputs import refuse_folder
 from ooc_graph.layout.stored import Cursor, Stored
 from ooc_graph.layout.whole_file import whole_file
+from ooc_graph.remote.urls import file_path
 from ooc_graph.types import AnyArray
 
 _ROWS = 1 << 18
@@ -46,12 +47,15 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
     DiskFullError
         If the disk fills up; a file that was there before is kept.
     """
-    path = Path(path)
+    path = file_path(path, "path")
     check_target(path, overwrite=overwrite)
     if not isinstance(result, Result):
         raise UsageError(f"give an opened answer, not {type(result).__name__}; see Result.open")
     if isinstance(result, PairsResult) and result.reduced is None:
-        raise UsageError("distances of many sources are no table: open the store with zarr")
+        raise UsageError(
+            "distances of many sources are not exported: read the store with zarr, or use "
+            "to_frame() in Python"
+        )
     if path.suffix == f".{NPZ}":
         with whole_file(path) as partial:
             _write_npz(result, partial)

@@ -52,7 +52,7 @@ class Bins:
         """Width for distances of a type; floats need one that is given, integers an integer."""
         if dtype.kind == "f":
             if self.width is None:
-                raise UsageError("a histogram of distances that are floats needs a bin width")
+                raise UsageError("a histogram of floats needs a bin width: give --bin-width")
             return self.width
         if self.width is None:
             return 1

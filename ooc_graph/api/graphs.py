@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CudaLimits, parse_bytes
+from ooc_graph.remote.urls import file_path
 from ooc_graph.report.adapters import reporter_of
 from ooc_graph.runtime.workplace import client_meant, workplace_for
 from ooc_graph.shards.load import Graph
@@ -99,6 +100,9 @@ def build(
     >>> g = og.build("edges.txt", "edges.zarr")  # doctest: +SKIP
     """
     given = locals()
+    if out is None:
+        raise UsageError("out: give a path for the store; from_edges() makes a graph in memory")
+    path = file_path(out, "out")
     # No search needs what a build does, and it takes long to import.
     from ooc_graph.edges import open_source  # noqa: PLC0415
     from ooc_graph.edges.options import EdgeOptions  # noqa: PLC0415
@@ -112,7 +116,7 @@ def build(
     reporter = reporter_of(progress)
     shown = None if progress is None else reporter
     workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, shown)
-    graph, _ = build_with_report(workplace, opened, Path(out), chosen, reporter)
+    graph, _ = build_with_report(workplace, opened, path, chosen, reporter)
     return graph
 
 
@@ -161,5 +165,5 @@ def located(
     return graph if isinstance(graph, Graph) else Graph.open(graph), {
         "workplace": workplace_for(client, parse_bytes(memory_limit), device, limits, shown),
         "progress": reporter,
-        "out": None if out is None else Path(out),
+        "out": None if out is None else file_path(out, "out"),
     }

@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -16,6 +17,8 @@ _EXIT_INTERRUPTED = 130
 
 def main() -> None:
     """Entry point; exits with the codes that the documentation lists."""
+    # As errors are: where in the source a warning was given says nothing to a user.
+    warnings.formatwarning = lambda message, *_, **__: f"ooc-graph: {message}\n"
     try:
         with interrupts_end():
             from ooc_graph.cli.entry import run  # noqa: PLC0415

@@ -50,14 +50,17 @@ def convert(
     They are read from edge files or from a graph store. The columns are source, target and, if
     there are weights, weight. A graph store gives each undirected edge once; it has no self-loops
     and no duplicates. Only .mtx (Matrix Market) says whether edges are directed, and has vertices
-    without edges. Its rows count from 1: they are the ids, or the ids + 1 if there is a vertex 0.
+    without edges: read directed edges of other files with --directed. Rows of .mtx count from 1:
+    they are the ids, or the ids + 1 if there is a vertex 0.
     """
     check_target(out, overwrite=overwrite, more=(MTX,))
     edges = _opened(sources, given)
-    with Progress(quiet) as progress, progress.stage("converting", edges.edges, "edges") as bar:
-        count = _write(edges, out, bar.advance)
+    with Progress(quiet) as progress:
+        count = _write(edges, out, progress)
     kind = "directed" if edges.directed else "undirected"
-    click.echo(f"{out}: {count:,} {kind} edges")
+    is_unsaid = edges.directed and out.suffix != f".{MTX}"
+    more = " (the file does not say so: read it with --directed)" if is_unsaid else ""
+    click.echo(f"{out}: {count:,} {kind} edges{more}")
 
 
 def _opened(sources: tuple[str, ...], given: dict[str, Any]) -> EdgeSource | StoredEdges:
@@ -71,24 +74,24 @@ def _opened(sources: tuple[str, ...], given: dict[str, Any]) -> EdgeSource | Sto
     return StoredEdges(graph, graph.weighted)
 
 
-def _write(edges: EdgeSource | StoredEdges, out: Path, advance: Advance) -> int:
+def _write(edges: EdgeSource | StoredEdges, out: Path, progress: Progress) -> int:
     """Write all edges to a file, and count them; NumPy's needs memory for all of them."""
-    dtype, count = _weight_dtype(edges), 0
+    dtype, count = _weight_dtype(edges, progress), 0
 
     def tables() -> Iterator[Table]:
         nonlocal count
         empty = np.empty(0, np.int64)
         yield _table(EdgeBlock(empty, empty, empty), dtype)
-        for block in _blocks(edges):
-            count += len(block)
-            yield _table(block, dtype)
-            advance(len(block))
+        with progress.stage("converting", edges.edges, "edges") as bar:
+            for block in _blocks(edges, bar.advance):
+                count += len(block)
+                yield _table(block, dtype)
         if not isinstance(edges, StoredEdges):
             edges.check_totals(count)
 
     if out.suffix == f".{MTX}":
         with whole_file(out) as partial:
-            _write_matrix(edges, dtype, tables(), partial)
+            _write_matrix(edges, dtype, tables(), partial, progress)
     elif out.suffix == f".{NPZ}":
         parts = list(tables())
         columns: dict[str, Any] = {
@@ -106,9 +109,10 @@ def _write_matrix(
     dtype: np.dtype[Any] | None,
     tables: Iterator[Table],
     path: Path,
+    progress: Progress,
 ) -> None:
     """Write tables of edges as a matrix, which is symmetric if they are undirected."""
-    least, most, count = _extent(edges)
+    least, most, count = _extent(edges, progress)
     shift = int(least == 0)
     size = most + shift
     if size > np.iinfo(np.int64).max:
@@ -124,7 +128,7 @@ def _write_matrix(
             file.writelines(text_lines(table | {"source": ends[0], "target": ends[1]}, " "))
 
 
-def _extent(edges: EdgeSource | StoredEdges) -> tuple[int, int, int]:
+def _extent(edges: EdgeSource | StoredEdges, progress: Progress) -> tuple[int, int, int]:
     """An id that none is below, the largest, and the number of edges; they may have to be read."""
     if isinstance(edges, StoredEdges):
         ids = edges.graph.original_ids()
@@ -135,27 +139,32 @@ def _extent(edges: EdgeSource | StoredEdges) -> tuple[int, int, int]:
     least, most, count = 1, 0, 0
     for ids in edges.vertex_blocks():
         least, most = int(ids.min(initial=least)), int(ids.max(initial=most))
-    for block in _blocks(edges):
-        count += len(block)
-        for ids in (block.source, block.target):
-            least, most = int(ids.min(initial=least)), int(ids.max(initial=most))
+    with progress.stage("finding the largest id", edges.edges, "edges") as bar:
+        for block in _blocks(edges, bar.advance):
+            count += len(block)
+            for ids in (block.source, block.target):
+                least, most = int(ids.min(initial=least)), int(ids.max(initial=most))
     return least, most, count
 
 
-def _blocks(edges: EdgeSource | StoredEdges) -> Iterator[EdgeBlock]:
+def _blocks(edges: EdgeSource | StoredEdges, advance: Advance) -> Iterator[EdgeBlock]:
     for unit in edges.units(_BLOCK_EDGES):
-        yield from edges.read(unit, _BLOCK_EDGES)
+        for block in edges.read(unit, _BLOCK_EDGES):
+            yield block
+            advance(len(block))
 
 
-def _weight_dtype(edges: EdgeSource | StoredEdges) -> np.dtype[Any] | None:
+def _weight_dtype(edges: EdgeSource | StoredEdges, progress: Progress) -> np.dtype[Any] | None:
     """Type of all weights, for which text may have to be read to the first that is no integer."""
     if not edges.weighted:
         return None
     known = edges.graph.weight_dtype if isinstance(edges, StoredEdges) else edges.weight_dtype
     if known is not None:
         return known
-    found = (block.weight.dtype for block in _blocks(edges) if block.weight is not None)
-    return next((dtype for dtype in found if dtype.kind == "f"), np.dtype(np.int64))
+    with progress.stage("reading weights", edges.edges, "edges") as bar:
+        blocks = _blocks(edges, bar.advance)
+        found = (block.weight.dtype for block in blocks if block.weight is not None)
+        return next((dtype for dtype in found if dtype.kind == "f"), np.dtype(np.int64))
 
 
 def _table(block: EdgeBlock, dtype: np.dtype[Any] | None) -> Table:

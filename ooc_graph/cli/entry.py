@@ -42,9 +42,13 @@ class Commands(click.Group):
         """Their names."""
         return sorted(_MODULE_OF)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The one of a name."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The one of a name; a misspelt one is refused with the right one."""
         if cmd_name not in _MODULE_OF:
+            from difflib import get_close_matches  # noqa: PLC0415 - it takes long to import
+
+            if close := get_close_matches(cmd_name, _MODULE_OF, 1):
+                ctx.fail(f"No such command {cmd_name!r}: did you mean {close[0]}?")
             return None
         with interrupts_end(), uncollected():
             module = import_module(f"ooc_graph.cli.{_MODULE_OF[cmd_name]}")

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from ooc_graph.cli.logs import explain
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
-from ooc_graph.remote.urls import is_url, shown
+from ooc_graph.remote.urls import file_path, is_url
 from ooc_graph.report.progress import Progress
 from ooc_graph.runtime.configured import configured_bytes, configured_device
 from ooc_graph.runtime.devices import choose_in_process
@@ -42,11 +42,10 @@ class FilePath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path."""
-        if value == "":
-            self.fail("an empty word is no path", param, ctx)
-        if is_url(value):
-            self.fail(f"{shown(value)} is a URL, and a path is needed here", param, ctx)
-        return super().convert(value, param, ctx)
+        try:
+            return super().convert(file_path(value), param, ctx)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
 
 
 class StorePath(FilePath):

@@ -23,9 +23,22 @@ from ooc_graph.shards.load import Graph
 # What belongs to searches from many sources alone.
 _MANY = ("targets", "cutoff", "reduce", "bins", "bin_width")
 
+
+def _one_source(_: click.Context, __: click.Parameter, given: tuple[int, ...]) -> int | None:
+    """The source; click would take the last of several."""
+    if len(given) > 1:
+        raise UsageError("--source: give it once; for several vertices there is --sources-file")
+    return given[0] if given else None
+
+
 roots_options = shared.together(
     click.option(
-        "--source", type=int, metavar="V", help="Vertex to begin at, by its id in your input."
+        "--source",
+        type=int,
+        multiple=True,
+        callback=_one_source,
+        metavar="V",
+        help="Vertex to begin at, by its id in your input.",
     ),
     click.option(
         "--sources-file",
@@ -72,7 +85,7 @@ def bfs(graph: str | Path, out: Path, **given: Any) -> None:
         return
     for name in _MANY:
         if given[name] is not None:
-            raise UsageError(f"--{name.replace('_', '-')} is for many --sources")
+            raise UsageError(f"--{name.replace('_', '-')} needs --sources")
     _search("bfs", graph, out, given)
 
 

@@ -21,7 +21,7 @@ from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.rows import RowFile, RowGrammar, RowParser
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.cpu.build import row_text as tokenize_rows
-from ooc_graph.types import EdgeBlock, IntArray
+from ooc_graph.types import EdgeBlock, IntArray, distinct
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class AdjacencySource(SourceDefaults):
         for file in self.files:
             parser = RowParser(file, self.grammar, 1 << 18, self.buffer_bytes)
             for block, heads in parser.blocks():
-                yield np.unique(np.concatenate([heads, block.target]))
+                yield distinct(np.concatenate([heads, block.target]))
 
     @property
     def paths(self) -> tuple[str, ...]:

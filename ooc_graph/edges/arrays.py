@@ -20,14 +20,16 @@ from ooc_graph.errors import InputError
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 INT64_MAX = np.iinfo(np.int64).max
+NO_INTEGERS = (
+    "ids are integers: name other columns, or number the vertices, as pandas.factorize does"
+)
+"""Advice where ids are words or floats."""
 
 
 def checked_ids(values: AnyArray, what: str, path: str | None, row: int) -> IntArray:
     """One-dimensional ids in host memory as int64; ``row`` is that of the first of them."""
     if values.dtype.kind not in "iu":
-        raise InputError(
-            f"{what} ids have dtype {values.dtype}", path=path, advice="ids are integers"
-        )
+        raise InputError(f"{what} ids have dtype {values.dtype}", path=path, advice=NO_INTEGERS)
     wrong = values < 0 if values.dtype.kind == "i" else values > np.uint64(INT64_MAX)
     if wrong.any():
         at = int(np.argmax(wrong))

@@ -12,7 +12,7 @@ import numpy as np
 from dask.base import tokenize
 from distributed import default_client, get_worker, worker_client
 
-from ooc_graph.edges.arrays import checked_block, weight_dtype_of
+from ooc_graph.edges.arrays import NO_INTEGERS, checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.errors import ClusterLostError, InputError
@@ -102,23 +102,24 @@ def open_dask_frame(frame: Any, options: ReadOptions) -> DaskSource:
     chosen = choose_columns(options, names, len(names), "Dask DataFrame")
     ids = (chosen.source, chosen.target)
     for position in ids:
-        if np.dtype(_plain(frame.dtypes.iloc[position])).kind not in "iu":
+        if _plain(frame.dtypes.iloc[position]).kind not in "iu":
             raise InputError(
                 f"column {names[position]!r} has dtype {frame.dtypes.iloc[position]}",
-                advice="ids are integers; name the columns",
+                advice=NO_INTEGERS,
             )
     dtype = None
     if chosen.weight is not None:
-        given = np.dtype(_plain(frame.dtypes.iloc[chosen.weight]))
+        given = _plain(frame.dtypes.iloc[chosen.weight])
         dtype = weight_dtype_of(given, options.weight_dtype)
     positions = ids if chosen.weight is None else (*ids, chosen.weight)
     parts = tuple(frame.to_delayed())
     return DaskSource(parts, positions, options.is_directed(), dtype, str(tokenize(frame)))
 
 
-def _plain(dtype: Any) -> Any:
-    """NumPy dtype behind a pandas extension dtype."""
-    return getattr(dtype, "numpy_dtype", dtype)
+def _plain(dtype: Any) -> np.dtype[Any]:
+    """NumPy dtype behind a pandas extension dtype, object if there is none."""
+    plain = getattr(dtype, "numpy_dtype", dtype)
+    return plain if isinstance(plain, np.dtype) else np.dtype(object)
 
 
 def open_dask_array(array: Any, options: ReadOptions) -> DaskSource:

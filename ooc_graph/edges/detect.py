@@ -8,6 +8,7 @@ from pathlib import Path
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.delimited import is_comment, is_number, sniff_delimiter, split_fields
 from ooc_graph.edges.lines import is_count
+from ooc_graph.errors import InputError
 
 SUFFIX_FORMATS = {
     ".mtx": "mtx",
@@ -34,6 +35,7 @@ SUFFIX_FORMATS = {
 }
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PAR1": "parquet"}
 _PACKED = (".gz", ".zst")
+_OF_NETWORKX = (".gexf", ".gml", ".graphml")
 _SAMPLE_LINES = 200
 _CHOICES = "name it with --format: edgelist, csv, tsv, mtx, gr, metis, adjacency, algs4, counted, …"
 
@@ -45,6 +47,9 @@ def format_of(path: str) -> str:
         name = name.removesuffix(packed)
     if (by_suffix := SUFFIX_FORMATS.get(Path(name).suffix)) is not None:
         return by_suffix
+    if Path(name).suffix in _OF_NETWORKX and Path(path).is_file():
+        advice = "read it with networkx, and build from its graph"
+        raise InputError("is in a format that is not read", path=path, advice=advice)
     edges = (Path(f"{path}.e{packed}") for packed in ("", *_PACKED))
     if not Path(path).exists() and any(map(Path.is_file, (Path(f"{path}.properties"), *edges))):
         return "graphalytics"

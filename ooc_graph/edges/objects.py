@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.arrays import ArraySource, checked_ids, open_arrays, weight_dtype_of
+from ooc_graph.edges.arrays import (
+    NO_INTEGERS,
+    ArraySource,
+    checked_ids,
+    open_arrays,
+    weight_dtype_of,
+)
 from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.edges.tables import arrow_column, pyarrow
 from ooc_graph.errors import InputError, UsageError
@@ -86,7 +92,7 @@ def open_list(given: Sequence[Any], options: ReadOptions) -> ArraySource:
     widths = {len(row) if isinstance(row, (list, tuple)) else 0 for row in given}
     if widths not in ({2}, {3}) or not isinstance(given[0][0], Number):
         raise InputError(
-            "a list that is none of edges",
+            "the list does not hold edges",
             advice="expected pairs (source, target) or triples (source, target, weight) of "
             "numbers; vectors are arrays",
         )
@@ -124,12 +130,11 @@ def _of_columns(
         if at is None:
             continue
         values = host_vector(column_at(at), str(labels[at]))
-        if at != chosen.weight and values.dtype.kind not in "iu":
+        if at != chosen.weight and len(values) and values.dtype.kind not in "iu":
             raise InputError(
                 f"column {str(labels[at])!r} has dtype {values.dtype}",
                 path=where,
-                advice="ids are integers: name other columns, or number the vertices, as "
-                "pandas.factorize does",
+                advice=NO_INTEGERS,
             )
         columns.append(values)
     return open_arrays(columns, options)

@@ -21,7 +21,7 @@ from ooc_graph.edges.objects import open_frame, open_table, opener_of
 from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.edges.parts import local_paths, parts_among
 from ooc_graph.edges.tables import open_parquet
-from ooc_graph.errors import InputError, UsageError
+from ooc_graph.errors import InputError, MissingFileError, UsageError
 from ooc_graph.remote.urls import is_url
 from ooc_graph.types import FileFormat, WeightType
 
@@ -143,18 +143,23 @@ def _refuse_unused(options: ReadOptions, where: str, names: Sequence[str]) -> No
 
 def _in_memory(edges: Any, options: ReadOptions) -> EdgeSource | None:
     """Sources that are objects: an ``EdgeSource``, Dask collections, objects of other libraries."""
-    if all(hasattr(edges, name) for name in ("units", "read", "describe", "vertex_blocks")):
-        opened: EdgeSource = edges
-        _refuse_unused(options, "an EdgeSource", [option.name for option in fields(options)])
-        return opened
     if hasattr(edges, "__dask_graph__"):
         from ooc_graph.edges.dask_parts import (  # noqa: PLC0415 (imports Dask)
             open_dask_array,
             open_dask_frame,
         )
 
-        frame = hasattr(edges, "columns") and hasattr(edges, "npartitions")
-        return (open_dask_frame if frame else open_dask_array)(edges, options)
+        # A Delayed has attributes of every name.
+        if not isinstance(getattr(edges, "ndim", None), int):
+            raise UsageError(
+                f"cannot read edges from {type(edges).__name__}; of Dask's collections give a "
+                "DataFrame or an array"
+            )
+        return (open_dask_frame if hasattr(edges, "columns") else open_dask_array)(edges, options)
+    if all(hasattr(edges, name) for name in ("units", "read", "describe", "vertex_blocks")):
+        opened: EdgeSource = edges
+        _refuse_unused(options, "an EdgeSource", [option.name for option in fields(options)])
+        return opened
     opener = opener_of(edges)
     if opener is None:
         return None
@@ -166,6 +171,8 @@ def _in_memory(edges: Any, options: ReadOptions) -> EdgeSource | None:
 def _paths(edges: Any) -> list[str]:
     given = [edges] if isinstance(edges, (str, os.PathLike)) else edges
     is_list = isinstance(given, Sequence) and bool(given)
+    if isinstance(given, (list, tuple)) and not given:
+        raise InputError("no edges in the list")
     if not is_list or not all(isinstance(path, (str, os.PathLike)) for path in given):
         raise UsageError(
             f"cannot read edges from {type(edges).__name__}; give paths, a frame, a sparse matrix, "
@@ -175,6 +182,10 @@ def _paths(edges: Any) -> list[str]:
     if not all(map(os.fspath, given)):
         raise UsageError("an empty word is no path: name a file or a folder")
     paths = [_absolute(path) for path in given]
+    for path in paths:
+        if not is_url(path) and set("*?") & set(path) and not Path(path).exists():
+            advice = "patterns are not expanded: give a list of files, or their folder"
+            raise MissingFileError("no such file", path=path, advice=advice)
     if len(set(paths)) < len(paths):
         raise UsageError("a file is named twice")
     return paths

@@ -57,7 +57,7 @@ class ReadOptions:
         weight, delimiter = self.weight, self.delimiter
         ends = (self.source, self.target)
         if ends != (None, None) and (self.columns is not None or None in ends):
-            raise UsageError("source and target: name both columns, or neither; or give columns")
+            raise UsageError("source and target: name both columns, or neither")
         columns = self.columns if None in ends else ends
         object.__setattr__(self, "columns", columns)
         if columns is not None and (isinstance(columns, str) or len(columns) != 2):
@@ -74,10 +74,16 @@ class ReadOptions:
         if delimiter and (len(delimiter) != 1 or delimiter in '"#%+-.\r\n\0' or not is_mark):
             raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
         object.__setattr__(self, "delimiter", delimiter)
-        for name in ("directed", "weight", "header"):
-            # Python's own truth value for NumPy's: JSON has it, and `is` finds it.
-            if isinstance(value := getattr(self, name), np.bool_):
-                object.__setattr__(self, name, bool(value))
+        # Python's own truth values for NumPy's: JSON has them, and `is` finds them.
+        for name in ("directed", "header"):
+            if (value := getattr(self, name)) is None:
+                continue
+            # A word such as "no" would count as true.
+            if not isinstance(value, (int, np.bool_)):
+                raise UsageError(f"{name} is {value!r}: give True or False")
+            object.__setattr__(self, name, bool(value))
+        if isinstance(weight, np.bool_):
+            object.__setattr__(self, "weight", bool(weight))
 
     def is_directed(self, otherwise: bool = False) -> bool:
         """Whether (u, v) is an arc only; ``otherwise`` if the caller does not say."""

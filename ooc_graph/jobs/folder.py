@@ -71,7 +71,7 @@ def refuse_other(folder: Path, name: str) -> None:
     standing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not standing.is_dir():
         raise OutputExistsError(f"{standing}: is a file; give another folder with --out")
-    refuse_folder(standing / JOB)
+    refuse_folder(standing / (JOB if standing == folder else folder.name))
     manifest = read_manifest(folder)
     if manifest is not None and manifest["job"] != name:
         raise OutputExistsError(

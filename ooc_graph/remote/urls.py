@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +34,18 @@ def lacking(scheme: str) -> str:
 def is_url(path: Any) -> bool:
     """Whether a path is a URL, of any scheme."""
     return isinstance(path, str) and _URL.match(path) is not None
+
+
+def file_path(given: Any, argument: str = "") -> Path:
+    """The local path that an argument gives; UsageError if it gives none."""
+    name = f"{argument}: " if argument else ""
+    if not isinstance(given, (str, os.PathLike)):
+        raise UsageError(f"{name}give a path, not {type(given).__name__}")
+    if not os.fspath(given):
+        raise UsageError(f"{name}an empty word is no path")
+    if isinstance(given, str) and is_url(given):
+        raise UsageError(f"{name}{shown(given)} is a URL, and a path is needed here")
+    return Path(given)
 
 
 def scheme_of(url: str) -> str:

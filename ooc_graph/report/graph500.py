@@ -23,6 +23,8 @@ from ooc_graph.report.data import SearchRecord, by_kernel
 
 def in_seconds(value: float) -> str:
     """A time with its unit."""
+    if 0 < value < 1e-3:
+        return f"{1000 * value:.3g} ms"
     return f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
 
 

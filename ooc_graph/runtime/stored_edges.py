@@ -36,7 +36,7 @@ class StoredEdges:
     @property
     def edges(self) -> int:
         """Number of tuples."""
-        return self.graph.arcs // 2
+        return self.graph.stored_arcs // 2
 
     def memory_bytes(self, threads: int) -> int:
         """Host memory without the blocks that threads are given."""

@@ -173,7 +173,7 @@ class Graph(GraphFacts):
         if order == names.LIGHT and not signed and self.has_negative_weights:
             raise NegativeWeightError(
                 f"{self.path}: has negative weights (lightest {self.attributes['lightest']})",
-                advice="sssp needs weights of zero or more; use apsp, which allows negative ones",
+                advice="sssp needs weights of zero or more; apsp (in Python johnson) takes any",
             )
 
     def resident_bytes(

@@ -16,7 +16,7 @@ from ooc_graph.kernels.cpu.build.partition import count_spanned, id_extent
 from ooc_graph.shards.renumber import CountedIds, refuse_unlisted
 from ooc_graph.shards.tables import Tables, VertexSpace, ranks_of
 from ooc_graph.shards.tally import Tally
-from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray, distinct
 
 UNIT_EDGES = 1 << 20
 BLOCK_EDGES = 1 << 15
@@ -70,7 +70,7 @@ def number_vertices(source: EdgeSource, in_threads: InThreads) -> Vertices:
     """Count tuples and rank the vertices by them."""
     if source.id_range is not None:
         return _spanned(source, *source.id_range, None, in_threads)
-    listed = np.unique(np.concatenate([np.empty(0, np.int64), *source.vertex_blocks()]))
+    listed = distinct(np.concatenate([np.empty(0, np.int64), *source.vertex_blocks()]))
     first, last = _extent(source, listed, in_threads)
     if last - first < max(_LEAST_SPAN, _SPAN_PER_TUPLE * (source.edges or 0)):
         return _spanned(source, first, last - first + 1, listed, in_threads)

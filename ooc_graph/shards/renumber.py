@@ -20,7 +20,7 @@ from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES, COUNTED_ID_BYTES, RESERVE_BYTES
 from ooc_graph.shards.tables import VertexSpace, ranks_of, save
 from ooc_graph.shards.tally import Tally
-from ooc_graph.types import AnyArray, EdgeBlock, IntArray
+from ooc_graph.types import AnyArray, EdgeBlock, IntArray, distinct
 
 _LEAST_BUFFER = 1 << 18
 
@@ -113,7 +113,7 @@ class CountedIds:
             ids, counts = np.unique(np.concatenate(self._ends), return_counts=True)
             self.merge(ids, counts.astype(np.uint64))
         if self._loops:
-            ids = np.unique(np.concatenate(self._loops))
+            ids = distinct(np.concatenate(self._loops))
             self.merge(ids, np.zeros(len(ids), np.uint64))
         self._ends, self._loops, self._buffered = [], [], 0
 

@@ -65,16 +65,15 @@ class GraphFacts:
     @property
     def summary(self) -> str:
         """Kind and size in words."""
-        kind = "directed" if self.directed else "undirected"
         weighted = f", {self.weight_dtype} weights" if self.weighted else ""
+        kind = "directed" if self.directed else "undirected"
         return f"{kind}, {self.vertices:,} vertices, {self.edges:,} edges{weighted}"
 
     def _repr_html_(self) -> str:
-        kind = "directed" if self.directed else "undirected"
         rows = [
             ("path", self.path),
             ("vertices", f"{self.vertices:,}"),
-            ("edges", f"{self.edges:,}, {kind}"),
+            ("edges", f"{self.edges:,}, {'' if self.directed else 'un'}directed"),
             ("weights", self.weight_dtype or "none"),
             ("row orders", ", ".join(self.attributes["row_orders"])),
             ("shards", self.shards),
@@ -145,7 +144,12 @@ class GraphFacts:
 
     @property
     def arcs(self) -> int:
-        """Stored arcs of all sides, counted in one row order."""
+        """Arcs: two for each undirected edge; no self-loops, and no duplicates."""
+        return int(self.attributes["arcs"][OUT])
+
+    @property
+    def stored_arcs(self) -> int:
+        """Arcs of all sides of the rows: those of a directed graph are there twice."""
         return sum(self.attributes["arcs"].values())
 
     @property
@@ -226,8 +230,7 @@ class RowLoader:
 def _joined_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
     lengths = np.empty(rows, np.int64)
     for shard, offsets in enumerate(local):
-        dealing = Dealing(rows, len(local), shard)
-        dealing.put(np.diff(offsets), lengths)
+        Dealing(rows, len(local), shard).put(np.diff(offsets), lengths)
     offsets = np.zeros(rows + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

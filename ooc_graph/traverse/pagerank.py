@@ -35,7 +35,7 @@ from ooc_graph.kernels.common.pagerank import (
     Settled,
     scaled,
 )
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray, IntArray, distinct
 
 Chances = tuple[tuple[int, ...], tuple[float, ...]]
 """Positions of some vertices among all, ascending, and chances, which sum to 1."""
@@ -69,11 +69,10 @@ class Problem:
 
     def listed(self) -> Listed:
         """The vertices that are listed in the chances."""
-        position, chances = np.empty(0, np.int64), []
-        for one in (self.jump, self.landing):
-            if one is not None:
-                position = np.union1d(position, one[0]).astype(np.int64)
-        for one in (self.jump, self.landing):
+        both, chances = (self.jump, self.landing), []
+        listed = [np.asarray(one[0], np.int64) for one in both if one is not None]
+        position = distinct(np.concatenate([np.empty(0, np.int64), *listed]))
+        for one in both:
             chance = np.zeros(len(position))
             if one is not None:
                 chance[np.searchsorted(position, one[0])] = one[1]

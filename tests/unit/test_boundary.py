@@ -207,7 +207,7 @@ def test_what_errors_hold_is_freed_with_them() -> None:
         ("--shards 3: give a power of two", "shards=3: give a power of two"),
         ("--rows foo: choose hub", "rows='foo': choose hub"),
         ("give --overwrite to replace it", "give overwrite=True to replace it"),
-        ("name them with --columns SOURCE,TARGET", "name them with columns=(SOURCE, TARGET)"),
+        ("name them with --columns SOURCE,TARGET", "name them with source= and target="),
         ("a well--known x - --", "a well--known x - --"),
     ],
 )

@@ -148,7 +148,7 @@ def in_store(graph: og.Graph, there: Any, **options: Any) -> Reservation:
 
 
 def test_arcs_stay_in_the_store_where_pinned_memory_is_too_small(graph: og.Graph) -> None:
-    small, needed = cuda_memory.cuda_bytes(graph, "bfs") - 1, 4 * graph.arcs
+    small, needed = cuda_memory.cuda_bytes(graph, "bfs") - 1, 4 * graph.stored_arcs
     assert chosen(graph, "bfs", place(small, needed)).strategy == "cuda/pinned"
     for limit in (needed - 1, 1, 0):
         reserved = in_store(graph, place(small, limit))

@@ -162,7 +162,7 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
 
 
 def test_arcs_stay_in_the_store_where_nothing_else_will_do(graph: og.Graph) -> None:
-    small, needed = cuda_memory.cuda_bytes(graph, "sssp") - 1, 8 * graph.arcs
+    small, needed = cuda_memory.cuda_bytes(graph, "sssp") - 1, 8 * graph.stored_arcs
     assert cuda_pinned.may_pin(graph, "sssp")
     assert chosen(graph, "sssp", place(small, needed)).strategy == "cuda/pinned"
     for limit in (needed - 1, 0):

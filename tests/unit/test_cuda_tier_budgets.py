@@ -42,7 +42,7 @@ def test_a_device_without_a_limit_keeps_some_memory() -> None:
 
 
 def test_a_refusal_says_what_would_help(graph: og.Graph) -> None:
-    whole, needed = cuda_memory.cuda_bytes(graph, "bfs"), 4 * graph.arcs
+    whole, needed = cuda_memory.cuda_bytes(graph, "bfs"), 4 * graph.stored_arcs
 
     def said(device_bytes: int, limit: int, pinned: int | None, *, limited: bool = True) -> str:
         found = planned(limit, CUDA, CudaLimits(device_bytes, pinned))
@@ -93,7 +93,7 @@ def test_what_goes_on_has_the_least_at_least(
 
 def test_host_memory_holds_tables_and_an_answer_too(graph: og.Graph) -> None:
     small = cuda_memory.cuda_bytes(graph, "bfs") - 1
-    rows = 4 * graph.arcs
+    rows = 4 * graph.stored_arcs
     # Where the answer goes to a store, and where it stays in host memory.
     assert rows < CHUNK_BYTES
     tables = 4 * graph.vertices + 48 * graph.rows + rows  # of a column one chunk at a time
@@ -243,7 +243,7 @@ def test_on_the_cpu_only_the_systems_refusals_count(graph: og.Graph, kernel: str
 @pytest.mark.usefixtures("a_device")
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_the_limit_of_pinned_memory_holds_on_the_way_down(graph: og.Graph, kernel: str) -> None:
-    needed = graph.arcs * (4 if kernel == "bfs" else 8)
+    needed = graph.stored_arcs * (4 if kernel == "bfs" else 8)
     for limit, times in ((needed - 1, 1), (needed, 2), (None, 2)):
         there = just_enough(graph, kernel, limit)
         in_turn = InTurn([MemoryBudgetError("refused")] * 3)
@@ -278,7 +278,7 @@ def test_what_pinning_lacks_is_no_reason_to_want_another_device(
     graph: og.Graph, kernel: str
 ) -> None:
     needed, busy = (
-        graph.arcs * (4 if kernel == "bfs" else 8),
+        graph.stored_arcs * (4 if kernel == "bfs" else 8),
         DeviceBusyError("others use the rest"),
     )
     for limit, errors, said in (

@@ -62,7 +62,7 @@ def test_rows_are_pinned_where_the_device_is_too_small(
 
 
 def test_pinned_memory_has_a_limit_too(graph: og.Graph) -> None:
-    needed = 4 * graph.arcs
+    needed = 4 * graph.stored_arcs
     small = cuda_memory.cuda_bytes(graph, "bfs") - 1
     assert chosen(graph, "bfs", workplace(small, needed)).strategy == "cuda/pinned"
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of pinned host memory"):
@@ -74,7 +74,7 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
     graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = cuda_memory.cuda_bytes(graph, kernel) - 1
-    pinned = graph.arcs * (4 if kernel == "bfs" else 8)
+    pinned = graph.stored_arcs * (4 if kernel == "bfs" else 8)
 
     def taken(
         device_bytes: int = small,

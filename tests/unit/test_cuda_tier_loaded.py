@@ -112,7 +112,7 @@ def test_the_plan_is_shown(
     table = json.loads(done.out)
     assert table["tier"] == "pinned"
     assert table["device bytes: in all"] <= 28_000_000
-    assert table["bytes of pinned host memory"] == graph.arcs * (4 if kernel == "bfs" else 8)
+    assert table["bytes of pinned host memory"] == graph.stored_arcs * (4 if kernel == "bfs" else 8)
     with pytest.raises(UsageError, match="choose cpu or cuda"):
         og.plan(graph, device="gpu")
     # Ids of 64 bits are searched by ranks.
@@ -230,7 +230,7 @@ def test_facts_of_a_graph(directed: og.Graph) -> None:
     held = BfsPlan(facts, 0, 2, 10)
     note = cuda_pinned.note_of(held)
     assert note.startswith(
-        f"bfs had {4 * directed.arcs:,} bytes of rows in pinned host memory, and"
+        f"bfs had {4 * directed.stored_arcs:,} bytes of rows in pinned host memory, and"
     )
     assert re.search(rf"and {held.bytes:,} bytes on the device with [\d.]+ % of the arcs", note)
     assert note.endswith("(of each row 9, and hubs)")

@@ -513,7 +513,7 @@ def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> No
     tables = 48 * graph.rows + 12 * graph.vertices
     facts = cuda_disk.known_facts(graph, "bfs")
     stored = cuda_disk.plan_within(facts, SMALL, 1 << 20).host_bytes
-    for strategy, rows in ((Pinned(), 4 * graph.arcs), (OnDisk(), stored)):
+    for strategy, rows in ((Pinned(), 4 * graph.stored_arcs), (OnDisk(), stored)):
         reserved = Reservation(strategy.name, 1 << 20, SMALL)
         plan = Plan(graph, Request("bfs"), resources, strategy, reserved)
         first = rows + tables + check_bytes(graph, "bfs")

@@ -219,7 +219,7 @@ def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:
 
 def test_rows_are_pinned_where_the_device_is_too_small(graph: og.Graph) -> None:
     whole, pinned = cuda_memory.cuda_bytes(graph, "sssp"), cuda_pinned.pinned_bytes(graph, "sssp")
-    assert pinned == graph.arcs * (4 + graph.weight_dtype.itemsize)
+    assert pinned == graph.stored_arcs * (4 + graph.weight_dtype.itemsize)
     assert cuda_pinned.may_pin(graph, "sssp")
     assert not cuda_pinned.reads_little(graph, "sssp")
     least = cuda_pinned.least_device_bytes(graph, "sssp")
@@ -260,7 +260,7 @@ def test_what_comes_behind_pinned_memory(graph: og.Graph, wanted: str) -> None:
 
 def test_host_memory_holds_a_chunk_of_the_widest_column(graph: og.Graph) -> None:
     small, widest = cuda_memory.cuda_bytes(graph, "sssp") - 1, max(4, graph.weight_dtype.itemsize)
-    tables = 4 * graph.vertices + 48 * graph.rows + min(CHUNK_BYTES, widest * graph.arcs)
+    tables = 4 * graph.vertices + 48 * graph.rows + min(CHUNK_BYTES, widest * graph.stored_arcs)
     needed = (
         cuda_pinned.pinned_bytes(graph, "sssp")
         + tables

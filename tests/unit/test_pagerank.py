@@ -16,6 +16,7 @@ from ooc_graph.kernels.common.pagerank import SCALE
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.runtime import engine_cache
 from ooc_graph.traverse.pagerank import Isolated, Listed, Problem, pagerank
+from ooc_graph.types import distinct
 from tests import local_exchange, oracles
 from tests.local_ranks import by_ranks
 from tests.strategies import Arcs, skewed, small_arcs
@@ -218,3 +219,9 @@ def test_weights_that_cannot_be_divided_by():
     assert og.pagerank(zeros, iterations=7).pagerank.tolist() == pytest.approx(
         oracles.pagerank(ends, 0.85, 7, None, None), rel=1e-14
     )
+
+
+@pytest.mark.parametrize("length", [0, 1, 1000])
+def test_distinct_values(length: int) -> None:
+    values = np.random.default_rng(1).integers(0, 300, length)
+    np.testing.assert_array_equal(distinct(values), np.unique(values))

@@ -390,7 +390,7 @@ def test_negative_cycles_are_found_for_searches_one_by_one(device: MadeUp, tmp_p
 @pytest.mark.usefixtures("device")
 def test_plans_of_negative_weights_follow_the_memory_there_is(negative: og.Graph) -> None:
     dtype = np.dtype(negative.weight_dtype)
-    wider = (negative.arcs * (8 - 4) + negative.rows * 64) * (dtype == np.int32)
+    wider = (negative.stored_arcs * (8 - 4) + negative.rows * 64) * (dtype == np.int32)
     least = cuda_memory.cuda_bytes(negative, "sssp") + wider
 
     def names(memory: int) -> list[str]:

@@ -246,5 +246,5 @@ def test_dask_frame() -> None:
 def test_what_is_no_source() -> None:
     with pytest.raises(UsageError, match="cannot read edges from dict"):
         open_source({})
-    with pytest.raises(UsageError, match="cannot read edges from list"):
+    with pytest.raises(InputError, match="no edges in the list"):
         open_source([])

@@ -74,5 +74,5 @@ def test_threads_share_ids_and_offsets(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(source.units(1 << 14)) > 2 * THREADS
     offsets = [name for name in read if name.endswith("offsets")]
     assert (read.count("original_of"), len(offsets)) == (1, 2)
-    assert counted(source) == graph.arcs // 2
+    assert counted(source) == graph.stored_arcs // 2
     assert read == ["original_of", *offsets]

@@ -157,9 +157,9 @@ def resident_bytes(graph: Graph, kernel: str, *, copies: bool = True) -> int:
 def _copied_bytes(graph: Graph, kernel: str) -> int:
     """Memory of rows in another form: fixed places for BFS, weights beside arcs for near-far."""
     sides = 2 if graph.directed else 1
-    if kernel == "bfs" and may_fix_rows(graph.rows * sides, graph.arcs):
+    if kernel == "bfs" and may_fix_rows(graph.rows * sides, graph.stored_arcs):
         return FIXED_ROW_BYTES * graph.rows * sides
-    weights, arcs = graph.weight_dtype, graph.arcs // sides
+    weights, arcs = graph.weight_dtype, graph.arcs
     if kernel != "sssp" or weights is None:
         return 0
     from ooc_graph.kernels.cpu.sssp.near_far_search import may_pair_rows, paired_bytes

@@ -165,11 +165,11 @@ def cuda_bytes(graph: Graph, kernel: str) -> int:
     rows = graph.resident_bytes(ORDER_OF[kernel])
     if kernel == APSP:
         answers = max(2 * PART_BYTES, graph.vertices * _ANSWER_BYTES)
-        state = graph.arcs * _CUDA_MANY_ARC_BYTES + graph.rows * _CUDA_MANY_BYTES
+        state = graph.stored_arcs * _CUDA_MANY_ARC_BYTES + graph.rows * _CUDA_MANY_BYTES
         return rows + state + answers + CUDA_FIXED_BYTES
     if kernel == MULTI_SOURCE_BFS:
         single = graph.rows * cuda_state_bytes(graph, "bfs")
-        state = max(cuda_many_bfs_plan.state_bytes(graph.rows, graph.arcs), single)
+        state = max(cuda_many_bfs_plan.state_bytes(graph.rows, graph.stored_arcs), single)
         return rows + state + CUDA_FIXED_BYTES
     return rows + graph.rows * cuda_state_bytes(graph, kernel) + CUDA_FIXED_BYTES
 
@@ -184,7 +184,7 @@ def cuda_levels_bytes(graph: Graph, columns: int) -> int:
 def cuda_state_bytes(graph: Graph, kernel: str) -> int:
     """Device memory a vertex beside the rows: heads, buffers, answer."""
     if kernel == "bfs":
-        placed = may_fix_rows(graph.rows, graph.arcs // (2 if graph.directed else 1))
+        placed = may_fix_rows(graph.rows, graph.arcs)
         return _CUDA_PLACED_BYTES if placed else _CUDA_BFS_BYTES
     is_narrow = graph.weight_dtype is not None and graph.weight_dtype.itemsize == 4
     return _CUDA_SSSP_BYTES if is_narrow else _CUDA_WIDE_BYTES

@@ -59,7 +59,7 @@ _ANSWER_BYTES, _WIDE_DISTANCE_BYTES, _WIDE_NAME_BYTES = 32, 4, 16
 def pinned_bytes(graph: Graph, kernel: str) -> int:
     """Pinned host memory that a graph's rows take: neighbours, and for SSSP weights as stored."""
     weights = None if kernel == "bfs" else graph.weight_dtype
-    return graph.arcs * (BfsPlan.arc_bytes if weights is None else near_arc_bytes(weights))
+    return graph.stored_arcs * (BfsPlan.arc_bytes if weights is None else near_arc_bytes(weights))
 
 
 def may_pin(graph: Graph, kernel: str) -> bool:
@@ -132,7 +132,7 @@ def host_bytes_beside(graph: Graph) -> int:
     """Host memory of a search beside rows and answer: id tables, bytes a row, one chunk."""
     table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
     weight_bytes = 0 if graph.weight_dtype is None else graph.weight_dtype.itemsize
-    chunk = min(CHUNK_BYTES, graph.arcs * max(_COLUMN_BYTES, weight_bytes))
+    chunk = min(CHUNK_BYTES, graph.stored_arcs * max(_COLUMN_BYTES, weight_bytes))
     return graph.vertices * table + graph.rows * _HOST_ROW_BYTES + chunk
 
 

@@ -165,7 +165,7 @@ def _method_in_memory(found: Description) -> tuple[str, list[str]]:
         if each < min(FEW_SOURCES, batch_size):
             return ONE_BY_ONE, []
         return BATCHES, [ONE_BY_ONE]
-    arcs = graph.arcs // (2 if graph.directed else 1)
+    arcs = graph.arcs
     may_close = floyd_warshall.may_close(rows, arcs, plan.matrix_sources)
     if may_close and floyd_warshall.is_sure(rows, arcs):
         return ALL_AT_ONCE, [BATCHES]
@@ -180,7 +180,7 @@ def _on_device(found: Description) -> dict[str, Any]:
     method, others = _method_on_device(found)
     if asked.hops:
         noted = cuda_many_bfs_plan.noted_bytes(graph.rows) if asked.reduce is None else 0
-        a_batch = cuda_many_bfs_plan.state_bytes(graph.rows, graph.arcs) + noted
+        a_batch = cuda_many_bfs_plan.state_bytes(graph.rows, graph.stored_arcs) + noted
     memory = {
         "device budget": found.resources.device.memory_bytes,
         "device bytes of a batch": a_batch,

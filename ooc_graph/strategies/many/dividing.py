@@ -103,5 +103,5 @@ def _share(spec: ArraySpec, processes: int, batch_size: int) -> int:
 
 def _most_sources(job: Job, batch_size: int) -> int:
     """Sources of a task on a CUDA device, in whole batches: some seconds, or what keeps it busy."""
-    edges = max(job.graph.arcs // 2, 1)
+    edges = max(job.graph.stored_arcs // 2, 1)
     return max(BLOCK_GROUPS, CUDA_WORK // (edges * batch_size)) * batch_size

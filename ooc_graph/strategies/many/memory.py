@@ -88,7 +88,7 @@ def process_parts(job: Job, device: str, batch_size: int) -> dict[str, int]:
         }
     parts = _kept_parts(job)
     if not job.asked.hops:
-        arcs = job.graph.arcs
+        arcs = job.graph.stored_arcs
         while_sorted = arcs * _SORTED_BYTES if job.graph.has_negative_weights else 0
         while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * job.graph.rows * _PRUNED_VERTEX_BYTES
         parts["preparing rows"] = max(while_sorted, while_pruned)
@@ -118,7 +118,7 @@ def reweighted_bytes(job: Job) -> int:
     """Host memory that rows with other weights take for a CUDA device, if some are negative."""
     if not job.graph.has_negative_weights:
         return 0
-    return job.graph.arcs * (_SORTED_BYTES + 4 + job.spec.dtype.itemsize)
+    return job.graph.stored_arcs * (_SORTED_BYTES + 4 + job.spec.dtype.itemsize)
 
 
 def locked_bytes(job: Job) -> int:
@@ -148,9 +148,9 @@ def _kept_parts(job: Job) -> dict[str, int]:
     # Arcs that somebody needs are copied; so are reweighted ones, in the distances' type.
     rows = copies = job.graph.resident_bytes(LIGHT)
     if job.graph.has_negative_weights:
-        copies = 2 * (rows + job.graph.arcs * job.spec.dtype.itemsize)
+        copies = 2 * (rows + job.graph.stored_arcs * job.spec.dtype.itemsize)
     # A floor of each row's lane, too.
-    copies += job.graph.arcs * _PAIRED_BYTES + job.graph.rows * job.spec.dtype.itemsize
+    copies += job.graph.stored_arcs * _PAIRED_BYTES + job.graph.rows * job.spec.dtype.itemsize
     return {"rows": rows, "rows in other forms": copies, "id tables": ids}
 
 

@@ -149,7 +149,7 @@ def reweighted_device_bytes(graph: Graph, kernel: str) -> int:
         return 0
     wider = max(distances_of(graph.weight_dtype).itemsize - graph.weight_dtype.itemsize, 0)
     # Weights that are wider than the stored ones are searched by kernels with more state.
-    return graph.arcs * wider + (graph.rows * _WIDER_STATE_BYTES if wider else 0)
+    return graph.stored_arcs * wider + (graph.rows * _WIDER_STATE_BYTES if wider else 0)
 
 
 def reweighted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
