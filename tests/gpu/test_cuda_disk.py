@@ -158,8 +158,8 @@ def test_memory_stays_within_the_plan(
     least = least_disk_plan(facts)
     plan = plan_disk_device(
         facts,
-        least.device_bytes + int(share * 4 * graph.arcs),
-        least.host_bytes + int(share * 8 * graph.arcs),
+        least.device_bytes + int(share * 4 * graph.stored_arcs),
+        least.host_bytes + int(share * 8 * graph.stored_arcs),
     )
     pool = cupy.cuda.MemoryPool()
     pool.set_limit(size=plan.device_bytes)

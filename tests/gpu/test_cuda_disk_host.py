@@ -56,7 +56,7 @@ def budgets(graph: Graph, kernel: str, share: float) -> tuple[int, int]:
 
 
 def arc_bytes(graph: Graph, kernel: str) -> int:
-    return graph.arcs * {"bfs": 4, "sssp": 8}[kernel]
+    return graph.stored_arcs * {"bfs": 4, "sssp": 8}[kernel]
 
 
 def loaded(graph: Graph, kernel: str, share: float) -> PLAN:

@@ -30,7 +30,7 @@ def planned_store(path: Path, directed: bool, share: float) -> tuple[Graph, Disk
     given = ends[0], ends[1], random.random(600_000).astype(np.float32)
     graph = og.build(given, path, rows="light", directed=directed, device="cpu")
     facts = DiskFacts("sssp", cuda_pinned.facts_of(graph, "sssp"), graph.shards)
-    least, more = least_disk_sssp(facts), int(share * 4 * graph.arcs)
+    least, more = least_disk_sssp(facts), int(share * 4 * graph.stored_arcs)
     return graph, plan_disk_sssp(facts, least.device_bytes + more, least.host_bytes + more)
 
 

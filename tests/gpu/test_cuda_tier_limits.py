@@ -112,7 +112,7 @@ def test_a_tenth_of_the_graph_is_enough(
     """
     cupy, graph = cuda_modules.cuda(), nearly_complete
     monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
-    rows_bytes = graph.arcs * ARC_BYTES[kernel]
+    rows_bytes = graph.stored_arcs * ARC_BYTES[kernel]
     budget = rows_bytes // 10
     wanted: dict[str, Any] = {"device": "cuda", "device_memory": budget}
     if host is not None:
