@@ -68,6 +68,13 @@ def refuse_folder(path: Path) -> None:
     _refuse_unwritable(path.absolute().parent, path)
 
 
+def refuse_file(path: Path) -> None:
+    """Refuse a file that would replace a folder, and what `refuse_folder` refuses."""
+    if path.is_dir():
+        raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
+    refuse_folder(path)
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder for outputs, or refuse one that takes no file; OSError if the disk is full."""
     try:
