@@ -66,6 +66,7 @@ class OnCluster(Offer):
         self._brought: dict[str, Brought] = {}
         self._share: int | None = None
         workers = self._workers()
+        self._at_first = len(workers)
         if limit_bytes is not None:
             self._share = limit_bytes // max(len(self.cluster.look()), len(workers))
         self.limit_bytes = sum(map(self._limit, workers))
@@ -80,6 +81,20 @@ class OnCluster(Offer):
         threads = min(worker.threads for worker in workers.values())
         limits = [self._limit(address) for address in workers]
         return self._resources(on_cpu, self.limit_bytes, limits, threads)
+
+    @contextmanager
+    def losses_told(self) -> Iterator[None]:
+        """Context in which too little memory is a ClusterLostError if workers were lost since."""
+        try:
+            yield
+        except MemoryBudgetError as error:
+            lost = self._at_first - len(self._workers())
+            if lost <= 0:
+                raise
+            raise ClusterLostError(
+                f"{lost} of {self._at_first} workers were lost, and the others have too little "
+                f"memory: {error}; or run the same again when there are as many"
+            ) from error
 
     def _workers(self) -> dict[str, WorkerState]:
         """Workers that can work and have said how much memory they bring; or ClusterLostError."""
