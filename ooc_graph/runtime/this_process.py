@@ -83,7 +83,7 @@ class ThisProcess(Offer):
 
     client = None
     note = staticmethod(LOG.warning)
-    losses_told = staticmethod(nullcontext)
+    losses_reported = staticmethod(nullcontext)
 
     def __init__(
         self,

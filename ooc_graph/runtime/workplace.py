@@ -83,7 +83,7 @@ class OnCluster(Offer):
         return self._resources(on_cpu, self.limit_bytes, limits, threads)
 
     @contextmanager
-    def losses_told(self) -> Iterator[None]:
+    def losses_reported(self) -> Iterator[None]:
         """Context in which too little memory is a ClusterLostError if workers were lost since."""
         try:
             yield

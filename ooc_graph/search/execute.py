@@ -25,7 +25,7 @@ Done = TypeVar("Done")
 
 def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
     """The plan for what processes offer, at last without what they keep of other searches."""
-    with workplace.losses_told():
+    with workplace.losses_reported():
         return _planned(workplace, graph, request)
 
 
@@ -84,7 +84,7 @@ def execute(
     lost, and the others have less than the least. DeviceBusyError: others have the device's memory,
     all but less than what would do.
     """
-    with workplace.losses_told():
+    with workplace.losses_reported():
         done, used = _executed(first, workplace, progress, run, ease)
     is_other = used.reserved != first.reserved and used.device == first.device
     is_of_ranks = first.reserved.is_of_ranks or used.reserved.is_of_ranks
