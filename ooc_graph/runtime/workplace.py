@@ -88,12 +88,12 @@ class OnCluster(Offer):
         try:
             yield
         except MemoryBudgetError as error:
-            lost = self._at_first - len(self._workers())
-            if lost <= 0:
+            gone = self._at_first - len(self._workers())
+            if gone <= 0 and not error.lost:
                 raise
             raise ClusterLostError(
-                f"{lost} of {self._at_first} workers were lost, and the others have too little "
-                f"memory: {error}; or run the same again when there are as many"
+                f"{error.lost or f'{gone} of {self._at_first} workers were lost'}, and the others "
+                f"have too little memory: {error}; or run the same again when there are as many"
             ) from error
 
     def _workers(self) -> dict[str, WorkerState]:

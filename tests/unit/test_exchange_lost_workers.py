@@ -21,6 +21,7 @@ from ooc_graph.errors import ClusterLostError, MemoryBudgetError
 from ooc_graph.exchange import attempt as attempt_module
 from ooc_graph.exchange import party as party_module
 from ooc_graph.exchange import scheduler
+from ooc_graph.exchange.attempt import LostError
 from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.exchange.scheduler import run
 from ooc_graph.model.request import Request
@@ -206,6 +207,23 @@ def test_too_few_workers_are_left_for_a_search(
             plan_at(workplace, graph, request)
         with pytest.raises(ClusterLostError, match="1 of 3 workers were lost"):
             execute(first, workplace, NoProgress(), lambda plan: search_by(plan, root, workplace))
+
+
+def test_a_worker_was_lost_before_ranks_lack_memory(
+    two_in_process: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be back when that is known."""
+    ends = iter([LostError("w left", set(), is_refusal=False), MemoryBudgetError("needs more")])
+
+    def end(*_: Any) -> None:
+        raise next(ends)
+
+    monkeypatch.setattr(attempt_module.Attempt, "run", end)
+    with (
+        pytest.raises(ClusterLostError, match="w left, and the others have too little memory"),
+        OnCluster(two_in_process).losses_reported(),
+    ):
+        run(two_in_process, partial(make_ring, 100, 4, no_pause), 4)
 
 
 def make_impatient(make: Callable[[Sequence[int]], Any], ranks: Sequence[int]) -> Any:
