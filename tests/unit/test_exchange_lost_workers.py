@@ -203,9 +203,9 @@ def test_too_few_workers_are_left_for_a_search(
         first = plan_at(workplace, graph, request)
         client.retire_workers(addresses(client)[:1])
         assert workplace.cluster.wait_for_workers(lambda left: left if len(left) == 2 else [])
-        with pytest.raises(ClusterLostError, match="1 of 3 workers were lost"):
+        with pytest.raises(ClusterLostError, match="1 of 3 workers cannot work"):
             plan_at(workplace, graph, request)
-        with pytest.raises(ClusterLostError, match="1 of 3 workers were lost"):
+        with pytest.raises(ClusterLostError, match="1 of 3 workers cannot work"):
             execute(first, workplace, NoProgress(), lambda plan: search_by(plan, root, workplace))
 
 
