@@ -69,7 +69,8 @@ def refuse_folder(path: Path) -> None:
 
 
 def refuse_file(path: Path) -> None:
-    """Refuse a file that would replace a folder, and what `refuse_folder` refuses."""
+    """Refuse a file that would replace a folder, one with a long name, and as `refuse_folder`."""
+    refuse_long_name(path)
     if path.is_dir():
         raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
     refuse_folder(path)
