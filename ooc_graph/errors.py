@@ -212,6 +212,7 @@ class MemoryBudgetError(OocGraphError):
 
     exit_code = 2
     least_bytes, kind = 0, HOST
+    lost = ""  # workers that a search had lost before
 
     def needing(self, least_bytes: int, kind: str = HOST) -> MemoryBudgetError:
         """The error, with the bytes that are needed at least, of a kind of memory."""

@@ -413,6 +413,8 @@ def test_two_clients_have_their_own(graph: og.Graph, cluster: LocalCluster, clie
         _ = theirs.level
     with pytest.raises(ClusterLostError, match="client is closed"):
         og.validate(graph, theirs, client=client)
+    with pytest.raises(ClusterLostError, match="client is closed"):
+        theirs.to_dask_array("parent")
 
 
 @pytest.mark.parametrize("first", [pytest.param("read", marks=pytest.mark.slow), "validated"])

@@ -351,6 +351,7 @@ def test_stages_that_are_chosen(ooc: Command, tmp_path: Path) -> None:
         (("status", "taken"), "taken: holds no run of a job"),
         (("runs", "none"), "none: no such folder"),
         (("run", "--example", "none"), "there are graph500"),
+        (("run", "small.toml", "--out", "long" * 70), "the name is too long"),
     ],
 )
 def test_refusals_write_nothing(

@@ -90,6 +90,15 @@ def test_a_file_that_node_exporter_does_not_read_is_refused(ooc: Command, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_cannot_be_written_is_refused(ooc: Command, tmp_path: Path) -> None:
+    (tmp_path / "is.prom").mkdir()
+    long = f"{'long' * 70}.prom", "the name is too long"
+    for path, why in (("none/ooc.prom", "no such folder"), ("is.prom", "is a folder"), long):
+        said = ooc("runs", tmp_path, "--prometheus", tmp_path / path)
+        assert said.code == 2
+        assert why in said.err
+
+
 def test_no_runs_no_metrics(ooc: Command, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     path = tmp_path / "ooc_graph.prom"

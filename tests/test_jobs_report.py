@@ -231,6 +231,15 @@ def test_a_folder_that_is_no_run(ooc: Command, tmp_path: Path, name: str) -> Non
     assert "holds no run of a job" in refused.err
 
 
+def test_a_page_that_cannot_be_written(ooc: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ooc("run", small_job(tmp_path), "--out", run).code == 0
+    for page, why in (("none/page.html", "no such folder"), ("run", "is a folder")):
+        refused = ooc("report", run, "--out", tmp_path / page)
+        assert (refused.code, refused.out) == (2, "")
+        assert why in refused.err
+
+
 def test_runs_that_cannot_be_read(ooc: Command, tmp_path: Path) -> None:
     job, runs = small_job(tmp_path), [tmp_path / name for name in ("1", "2", "3", "4")]
     for run in (runs[0], runs[1], runs[3]):

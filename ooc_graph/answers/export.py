@@ -13,7 +13,7 @@ from ooc_graph.answers.matrix import PairsResult
 from ooc_graph.answers.result import Result
 from ooc_graph.boundary import public
 from ooc_graph.errors import MissingLibraryError, OutputExistsError, UsageError
-from ooc_graph.layout.outputs import refuse_folder
+from ooc_graph.layout.outputs import refuse_file
 from ooc_graph.layout.stored import Cursor, Stored
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.remote.urls import file_path
@@ -81,11 +81,9 @@ def check_target(path: Path, *, overwrite: bool, more: tuple[str, ...] = ()) -> 
     endings = [*_WRITERS, NPZ, *more]
     if name not in endings:
         raise UsageError(f"{path}: give a file ending in .{', .'.join(endings)}")
-    if path.is_dir():
-        raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
+    refuse_file(path)
     if path.exists() and not overwrite:
         raise OutputExistsError(f"{path}: exists already; give --overwrite to replace it")
-    refuse_folder(path)
 
 
 def _columns_of(result: Result) -> dict[str, str]:

@@ -135,6 +135,8 @@ class Unread(Columns):
 
     def to_dask_array(self, name: str) -> Any:
         """One column as a Dask array, made where the answer is, in chunks as it would be stored."""
+        if (left := self._left) is not None:
+            left.require_client()
         there, da = self.there, import_module("dask.array")
         if not there:  # read meanwhile
             out = np.empty(self.size, self.dtypes[name])

@@ -15,7 +15,7 @@ from ooc_graph.exchange.interface import ExchangeStats
 from ooc_graph.exchange.party import Party
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
-from ooc_graph.exchange.routing import Apply, Terms
+from ooc_graph.exchange.routing import Terms
 from ooc_graph.exchange.transport import AttemptAbortedError, SharingRefusedError
 from ooc_graph.threads import Threads
 
@@ -96,15 +96,16 @@ def _play(party: Party, make: Make, finish: Finish | None, leaves: bool) -> Fini
     mine = ranks_of[party.member]
     with ExitStack() as stack:
         stack.enter_context(closing(party))
-        apply: Apply[Any, Any] = map
-        if terms.threads > 1:
-            apply = stack.enter_context(Threads(terms.threads)).map
         given = party.trade, ranks_of, party.member, *stack.enter_context(make(mine))
+        threads = Threads(terms.threads)
         advanced = Ranks(
-            *given, apply=apply, codes=party.has_far, part_bytes=party.part_bytes,
-            common=party.common,
+            *given, apply=map if terms.threads == 1 else threads.map, codes=party.has_far,
+            part_bytes=party.part_bytes, common=party.common,
         )  # fmt: skip
-        results = stack.enter_context(closing(advanced)).run()
+        stack.enter_context(closing(advanced))
+        # Left before ranks are closed: if one of them fails, threads are still at others.
+        stack.enter_context(threads)
+        results = advanced.run()
     values = results
     if finish is not None:
         ranks = sum(map(len, ranks_of))

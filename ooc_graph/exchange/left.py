@@ -113,13 +113,17 @@ class Left:
         """Raise ClusterLostError if a part is lost: its worker, or the client's connection."""
         if not (there := self.there):
             return
-        if self._cluster.is_closed:
-            raise self._lost(self.addresses, "whose client is closed", "read answers before it is")
-        require_own_client(self._cluster.client, FORK_ADVICE)
+        self.require_client()
         if self._gone:
             raise self._lost([self._gone], _GONE)
         for number, (future, address) in enumerate(there):
             self._require(number, future, address)
+
+    def require_client(self) -> None:
+        """Raise ClusterLostError if the client is closed, UsageError if it is another process's."""
+        if self.futures and self._cluster.is_closed:
+            raise self._lost(self.addresses, "whose client is closed", "read answers before it is")
+        require_own_client(self._cluster.client, FORK_ADVICE)
 
     def _require(self, number: int, future: Any, address: str) -> None:
         state = self._cluster.look().get(address)

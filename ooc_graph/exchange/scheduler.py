@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from distributed import Client
 
-from ooc_graph.errors import ClusterLostError
+from ooc_graph.errors import ClusterLostError, MemoryBudgetError
 from ooc_graph.exchange.attempt import Attempt, LostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
@@ -94,6 +94,9 @@ def run(
             making = partial(make, ranks=ranks) if joins else make
             attempt = Attempt(cluster, terms, leaves=leaves)
             return _in_order(attempt.run(making, finish), ranks)
+        except MemoryBudgetError as error:
+            error.lost = "; ".join(losses)
+            raise
         except LostError as loss:
             suspects |= loss.workers
             if loss.is_refusal:

@@ -24,7 +24,7 @@ from ooc_graph.jobs.recorded import require_manifest
 from ooc_graph.jobs.steps import Step, hash_of
 from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.locks import Lock, locked
-from ooc_graph.layout.outputs import make_folder, refuse_folder
+from ooc_graph.layout.outputs import make_folder, refuse_folder, refuse_long_name
 from ooc_graph.layout.whole_file import (
     PARTIAL,
     append_line,
@@ -68,6 +68,7 @@ def encoded(manifest: Mapping[str, Any]) -> str:
 
 def refuse_other(folder: Path, name: str) -> None:
     """Refuse a folder that a run of this job cannot write to; nothing is written."""
+    refuse_long_name(folder)
     standing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not standing.is_dir():
         raise OutputExistsError(f"{standing}: is a file; give another folder with --out")

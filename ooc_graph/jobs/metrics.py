@@ -9,6 +9,7 @@ from typing import Any
 
 from ooc_graph.errors import UsageError
 from ooc_graph.jobs.status import STATES
+from ooc_graph.layout.outputs import refuse_file
 from ooc_graph.layout.whole_file import disk_full_reported, renamed_file
 
 _HELP = {
@@ -39,6 +40,7 @@ def write_metrics(path: Path, statuses: Sequence[Mapping[str, Any]]) -> None:
         raise UsageError(
             f"{path}: node_exporter reads no such file; give a name that ends in .prom"
         )
+    refuse_file(path)
     # Under a name that does not end in .prom, and to be read soon or never: not synced.
     with disk_full_reported(path), renamed_file(path) as partial:
         partial.write_text(metrics_text(statuses), encoding="utf-8")

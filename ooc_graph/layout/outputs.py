@@ -68,6 +68,14 @@ def refuse_folder(path: Path) -> None:
     _refuse_unwritable(path.absolute().parent, path)
 
 
+def refuse_file(path: Path) -> None:
+    """Refuse a file that would replace a folder, one with a long name, and as `refuse_folder`."""
+    refuse_long_name(path)
+    if path.is_dir():
+        raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
+    refuse_folder(path)
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder for outputs, or refuse one that takes no file; OSError if the disk is full."""
     try:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from jinja2 import Template
 
+from ooc_graph.layout.outputs import refuse_file
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report.figures import Drawing, drawing_style
 from ooc_graph.report.page import KeyFigure, page_environment
@@ -31,7 +32,13 @@ def write_runs_page(path: Path, folder: Path, runs: Sequence[RunFacts]) -> None:
         That of the last run, which links are about.
     runs
         Oldest first, one at least.
+
+    Raises
+    ------
+    OutputExistsError, UsageError
+        Something else is there, or nothing can be written.
     """
+    refuse_file(path)
     links = os.path.relpath(folder, path.absolute().parent)
     with whole_file(path) as partial:
         partial.write_text(runs_html(runs, links), encoding="utf-8")

@@ -66,8 +66,9 @@ class OnCluster(Offer):
         self._brought: dict[str, Brought] = {}
         self._share: int | None = None
         workers = self._workers()
+        self._at_first = max(len(self.cluster.look()), len(workers))
         if limit_bytes is not None:
-            self._share = limit_bytes // max(len(self.cluster.look()), len(workers))
+            self._share = limit_bytes // self._at_first
         self.limit_bytes = sum(map(self._limit, workers))
 
     def _choose_device(self) -> Device:
@@ -80,6 +81,21 @@ class OnCluster(Offer):
         threads = min(worker.threads for worker in workers.values())
         limits = [self._limit(address) for address in workers]
         return self._resources(on_cpu, self.limit_bytes, limits, threads)
+
+    @contextmanager
+    def losses_reported(self) -> Iterator[None]:
+        """Context in which too little memory is a ClusterLostError if some workers cannot work."""
+        try:
+            yield
+        except MemoryBudgetError as error:
+            gone = self._at_first - len(self._workers())
+            if gone <= 0 and not error.lost:
+                raise
+            lost = error.lost or f"{gone} of {self._at_first} workers cannot work"
+            raise ClusterLostError(
+                f"{lost}, and the others have too little memory: {error}; or run the same again "
+                "when there are as many"
+            ) from error
 
     def _workers(self) -> dict[str, WorkerState]:
         """Workers that can work and have said how much memory they bring; or ClusterLostError."""

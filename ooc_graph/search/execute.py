@@ -25,6 +25,11 @@ Done = TypeVar("Done")
 
 def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
     """The plan for what processes offer, at last without what they keep of other searches."""
+    with workplace.losses_reported():
+        return _planned(workplace, graph, request)
+
+
+def _planned(workplace: Workplace, graph: Graph, request: Request) -> Plan:
     on_cpu = bool(request.require_together(workplace.wanted).only_on_cpu)
 
     def planned() -> Plan:
@@ -75,9 +80,30 @@ def execute(
     gets a line if a plan is not the one before, or not for the device that would be preferred.
     ``ease`` has the caller take less of the kind of memory that was refused, given the kind and
     what the error says; it gives a note, or nothing if it takes none. MemoryBudgetError,
-    MemoryError: the least was refused, of a plan or by the system. DeviceBusyError: others have
-    the device's memory, all but less than what would do.
+    MemoryError: the least was refused, of a plan or by the system. ClusterLostError: workers were
+    lost, and the others have less than the least. DeviceBusyError: others have the device's memory,
+    all but less than what would do.
     """
+    with workplace.losses_reported():
+        done, used = _executed(first, workplace, progress, run, ease)
+    is_other = used.reserved != first.reserved and used.device == first.device
+    is_of_ranks = first.reserved.is_of_ranks or used.reserved.is_of_ranks
+    # Of many sources another engine searches in another way.
+    if is_other and first.request.many is None and not is_of_ranks:
+        # The next search need not be refused first; if the worker is gone, it will be.
+        with suppress(ClusterLostError):
+            workplace.call(engine_cache.use_instead, key_of(first), key_of(used), first.capacity)
+    return done
+
+
+def _executed(
+    first: Plan,
+    workplace: Workplace,
+    progress: Progress,
+    run: Callable[[Plan], Done],
+    ease: Callable[[str, str], str],
+) -> tuple[Done, Plan]:
+    """What `execute` gives, and the plan that was carried out."""
     tried, busy = first, ""
     while True:
         say(tried, progress)
@@ -89,7 +115,7 @@ def execute(
                 raise
             refused = error
         else:
-            break
+            return done, tried
         # Only now: its frames kept what they had of the memory.
         forget_frames(refused)
         if note := ease(kind, str(refused)):
@@ -101,14 +127,6 @@ def execute(
         if found is None:
             raise _last(tried, kind, refused, busy)
         tried = found
-    is_other = tried.reserved != first.reserved and tried.device == first.device
-    is_of_ranks = first.reserved.is_of_ranks or tried.reserved.is_of_ranks
-    # Of many sources another engine searches in another way.
-    if is_other and first.request.many is None and not is_of_ranks:
-        # The next search need not be refused first; if the worker is gone, it will be.
-        with suppress(ClusterLostError):
-            workplace.call(engine_cache.use_instead, key_of(first), key_of(tried), first.capacity)
-    return done
 
 
 def say(chosen: Plan, progress: Progress) -> None:

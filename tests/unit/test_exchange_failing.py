@@ -84,6 +84,21 @@ def test_what_a_rank_raises_comes_to_the_client(four: Client, error: Exception) 
     assert results[0][0] == [(28, 0, 8)]
 
 
+def make_slow_or_raising(ranks: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Seen]]:
+    def slow_or_raising(rank: int) -> Generator[Share, Any, None]:
+        time.sleep(0.1 + 0.3 * rank)
+        if rank == 0:
+            raise InputError("bad weight")
+        yield Share((0,))
+
+    return nullcontext(({rank: slow_or_raising(rank) for rank in ranks}, Seen()))
+
+
+def test_a_rank_raises_while_a_thread_is_at_another(four: Client) -> None:
+    with pytest.raises(InputError, match="bad weight"):
+        run(four, make_slow_or_raising, 2, workers=addresses(four)[:1], threads=2)
+
+
 class StubbornError(Exception):
     def __reduce__(self) -> Any:
         raise TypeError("I stay here")

@@ -16,12 +16,23 @@ import dask
 import pytest
 from distributed import Client
 
-from ooc_graph.errors import ClusterLostError
+import ooc_graph as og
+from ooc_graph.errors import ClusterLostError, MemoryBudgetError
 from ooc_graph.exchange import attempt as attempt_module
 from ooc_graph.exchange import party as party_module
 from ooc_graph.exchange import scheduler
+from ooc_graph.exchange.attempt import LostError
 from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.exchange.scheduler import run
+from ooc_graph.model.request import Request
+from ooc_graph.model.resources import CPU
+from ooc_graph.runtime.workplace import OnCluster
+from ooc_graph.search import candidates
+from ooc_graph.search.execute import execute, plan_at
+from ooc_graph.search.single import search_by
+from ooc_graph.strategies.cpu.owned_on_disk import OwnedOnDisk
+from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.types import NoProgress
 from tests import toy_ranks
 from tests.toy_ranks import (
     PATIENCE_S,
@@ -176,6 +187,43 @@ def test_a_worker_that_is_retired_is_replaced(tmp_path: Path) -> None:
             parts, _ = run(client, make, SHARDS)
         assert list(times_begun(client).values()) == [2]
         assert_ring(parts)
+
+
+def test_too_few_workers_are_left_for_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen when it is planned, or by the ranks: it may succeed when the worker is back."""
+    monkeypatch.setitem(candidates.CANDIDATES, CPU, lambda: [Ranks(OwnedOnDisk())])
+    graph = og.build(og.Kronecker(14), tmp_path / "g.zarr", shards=8)
+    request, root = Request("sssp", "scheduler", answer_bytes=1), int(graph.original_of()[9])
+    with start(3, processes=False, protocol="tcp") as cluster, Client(cluster) as client:
+        with pytest.raises(MemoryBudgetError) as caught:
+            plan_at(OnCluster(client, 3), graph, request)
+        workplace = OnCluster(client, 3 * caught.value.least_bytes)
+        first = plan_at(workplace, graph, request)
+        client.retire_workers(addresses(client)[:1])
+        assert workplace.cluster.wait_for_workers(lambda left: left if len(left) == 2 else [])
+        with pytest.raises(ClusterLostError, match="1 of 3 workers cannot work"):
+            plan_at(workplace, graph, request)
+        with pytest.raises(ClusterLostError, match="1 of 3 workers cannot work"):
+            execute(first, workplace, NoProgress(), lambda plan: search_by(plan, root, workplace))
+
+
+def test_a_worker_was_lost_before_ranks_lack_memory(
+    two_in_process: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be back when that is known."""
+    ends = iter([LostError("w left", set(), is_refusal=False), MemoryBudgetError("needs more")])
+
+    def end(*_: Any) -> None:
+        raise next(ends)
+
+    monkeypatch.setattr(attempt_module.Attempt, "run", end)
+    with (
+        pytest.raises(ClusterLostError, match="w left, and the others have too little memory"),
+        OnCluster(two_in_process).losses_reported(),
+    ):
+        run(two_in_process, partial(make_ring, 100, 4, no_pause), 4)
 
 
 def make_impatient(make: Callable[[Sequence[int]], Any], ranks: Sequence[int]) -> Any:
