@@ -65,7 +65,7 @@ class State(NamedTuple):
 def _bucket(state: Any, vertex: int) -> int:
     """Number of a vertex' bucket; beyond `_WHOLE` buckets are as wide as float64 is exact."""
     bits = np.float64(state.distance[vertex] * state.scale[0] + _WHOLE).view(np.int64)
-    return bits - np.float64(_WHOLE).view(np.int64)  # type: ignore[no-any-return]
+    return bits - np.float64(_WHOLE).view(np.int64)  # type: ignore[return-value]
 
 
 @subroutine

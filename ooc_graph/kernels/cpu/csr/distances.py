@@ -9,7 +9,7 @@ Rows lie apart in memory, and to come to a row takes longer than to scan a short
 hubs, whose short rows rarely improve anything, these wait until the buckets are empty, and are
 scanned once in the order of memory. What they improve goes through the buckets.
 
-Buckets are as wide as a quarter of the median weight for each arc that a row has on average.
+Buckets are as wide as an eighth of the weight that one arc of a row is lighter than on average.
 
 [1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms
 49 (2003).
@@ -180,11 +180,13 @@ class NearestSearch:
         counts, ends = np.zeros((2, team.threads), np.int64)
         block = np.empty((team.threads, BLOCK + 1), np.int64)
         self._lists = Lists(found, above, distances, counts, ends, block)
-        weights = sides[0].weights[:: len(sides[0].weights) // 4096 + 1]
-        median = float(np.median(weights[weights > 0])) if (weights > 0).any() else np.inf
+        some = sides[0].weights[:: len(sides[0].weights) // 4096 + 1]
+        some = some[(some > 0) & (some < np.inf)]
+        share = min(1 / max(average, 1.0), 0.5)
+        light = np.quantile(some, share, method="lower") if len(some) else np.inf
         short = SHORT_ROWS * average if average >= HUB_ARCS else 0.0
         self._slots = np.where(lengths < short, LATE, NOWHERE).astype(np.int32)
-        self._scale = min(4 * max(average, 1.0) / median, np.finfo(np.float64).max)
+        self._scale = min(8 / float(light), np.finfo(np.float64).max)
         self._slot, self._front = np.empty((2, vertices), np.int32)
         self._pool = np.empty(((1 + self.pool_share) * vertices + 1, 2), np.int32)
 
