@@ -5,7 +5,7 @@ and its old one is left; when the pool is full, all lists are made anew.
 
 Buckets whose numbers differ from the current one's only in the low bits have a list each. Others
 share lists by the highest bit in which they differ, as in a radix heap [1]. If all before it are
-empty, such a list is dealt out: its nearest bucket becomes the current one, from which the others
+empty, such a list is divided: its nearest bucket becomes the current one, from which the others
 differ in lower bits, and so in earlier lists. So a vertex is moved at most once for each bit,
 however far apart the vertices are.
 
