@@ -171,7 +171,9 @@ class NearestSearch:
     def __init__(self, sides: tuple[Arcs, Arcs], team: Team) -> None:
         self._sides, self._team = sides, team
         vertices = len(sides[0].offsets) - 1
-        lengths = np.diff(sides[0].offsets) + np.diff(sides[1].offsets)
+        lengths = np.diff(sides[0].offsets)
+        if len(sides[1].targets):
+            lengths = lengths + np.diff(sides[1].offsets)
         arcs = int(lengths.sum())
         average = arcs / vertices
         most = max(int(lengths.max()), SCANNED_ARCS) + SCANNED_ARCS + AHEAD
