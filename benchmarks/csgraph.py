@@ -77,7 +77,10 @@ def large(program: Program, matrix: Any) -> None:
     """Searches from few vertices, and components."""
     degrees = np.diff(matrix.indptr)
     root = int(np.flatnonzero(degrees == 3)[7])
-    some = np.random.default_rng(1).choice(np.flatnonzero(degrees), program.options.sources, False)
+    rng = np.random.default_rng(1)
+    some = rng.choice(np.flatnonzero(degrees), program.options.sources, False)
+    spread = matrix.copy()
+    spread.data = 10 ** (17 * rng.random(matrix.nnz))
     for name, call in {
         "breadth_first_order": lambda of: of.breadth_first_order(matrix, root),
         "breadth_first_order, undirected": lambda of: of.breadth_first_order(matrix, root, False),
@@ -88,6 +91,9 @@ def large(program: Program, matrix: Any) -> None:
             matrix, unweighted=True, indices=root
         ),
         "dijkstra": lambda of: of.dijkstra(matrix, indices=root, return_predecessors=True),
+        "dijkstra, weights from 1 to 1e17": lambda of: of.dijkstra(
+            spread, indices=root, return_predecessors=True
+        ),
         "dijkstra, undirected": lambda of: of.dijkstra(matrix, False, indices=root),
         f"dijkstra, {len(some)} sources": lambda of: of.dijkstra(
             matrix, indices=some, return_predecessors=True

@@ -11,7 +11,7 @@ from scipy.sparse import csgraph as scipys
 from scipy.sparse import issparse
 
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.csr.arcs import Arcs, no_arcs, transposed
+from ooc_graph.kernels.cpu.csr.arcs import Arcs, any_negative, no_arcs, transposed
 from ooc_graph.kernels.cpu.csr.symmetry import is_symmetric
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray
@@ -68,7 +68,9 @@ def as_csr(csgraph: Any, *, directed: bool = True, added: bool = True) -> Any:
 
 def has_negative(matrix: Any) -> bool:
     """Whether a weight is below 0, whatever NaN stands beside it."""
-    return bool((matrix.data < 0).any())
+    if matrix.dtype != np.float64:
+        return bool((matrix.data < 0).any())
+    return any_negative(arcs_of(matrix, weighted=True).weights, all_threads())
 
 
 def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:
@@ -77,8 +79,10 @@ def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:
     Arrays that cannot be written are copied: kernels would be compiled for them once more.
     """
     weights = matrix.data if weighted else matrix.data[:0]
+    # SciPy's own type where it suffices, which need not be converted.
+    offsets = np.int32 if matrix.indptr[-1] <= np.iinfo(np.int32).max else np.int64
     return Arcs(
-        np.require(matrix.indptr, np.int64, ("C", "W")),
+        np.require(matrix.indptr, offsets, ("C", "W")),
         np.require(matrix.indices, np.int32, ("C", "W")),
         np.require(weights, np.float64, ("C", "W")),
     )

@@ -63,8 +63,8 @@ def dijkstra(
     sources, shape = vertices_of(indices, matrix.shape[0])
     if not float(limit) >= 0:
         raise ValueError("limit must be >= 0")
-    is_negative = not unweighted and has_negative(matrix)
-    if is_negative or is_small(matrix, 1 if min_only else len(sources)):
+    is_few = is_small(matrix, 1 if min_only else len(sources))
+    if is_few or (not unweighted and has_negative(matrix)):
         given = indices, return_predecessors, unweighted, limit, min_only
         return scipys.dijkstra(matrix, directed, *given)
     asked = asked._replace(unweighted=unweighted, limit=float(limit))

@@ -25,7 +25,7 @@ DTYPES = "f8", "f8", "f4", "i4", "i8", "u1", "?"
 
 
 def _weights(draw: random.Random, name: str, count: int) -> Any:
-    """Small integers, so that sums are exact; or, for some functions, others."""
+    """Small integers, so that sums are exact; or, for some functions, others, near and far."""
     some = np.array([float(draw.randrange(6)) for _ in range(count)])
     kind = draw.randrange(5)
     if name in SIGNED and kind == 0:
@@ -33,6 +33,8 @@ def _weights(draw: random.Random, name: str, count: int) -> Any:
     elif name in ("dijkstra", "johnson") and kind < 3:
         for value in draw.sample([np.nan, np.inf, 1e18, FAR, 5e-324, -0.0, 0.1], 2):
             some[[draw.random() < 0.2 for _ in some]] = value
+    elif name in ("dijkstra", "johnson") and kind == 3:
+        some = np.array([10.0 ** draw.uniform(-320, 308) for _ in some])
     elif name not in SIGNED:
         return some.astype(draw.choice(DTYPES))
     return some

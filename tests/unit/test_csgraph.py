@@ -369,6 +369,22 @@ def test_no_empty_bucket_is_looked_at_before_far_ones() -> None:
     assert_same(ours.dijkstra(matrix, indices=0), scipys.dijkstra(matrix, indices=0))
 
 
+def test_far_vertices_move_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However far apart they are: each entry of the pool is a vertex that was put in a list."""
+    monkeypatch.setattr(NearestSearch, "pool_share", 31)
+    vertices, rng = 3000, np.random.default_rng(4)
+    leaves, weights = np.arange(1, vertices), 10 ** (17 * rng.random(vertices - 1))
+    star = sparse.csr_array((weights, (0 * leaves, leaves)), shape=(vertices, vertices))
+    search = NearestSearch(
+        matrices.sides_of(matrices.arcs_of(star, weighted=True), directed=True), Team(1)
+    )
+    search._pool[:] = -1
+    distance = np.full(vertices, np.inf)
+    search.run(np.array([0]), distance, np.empty(0, np.int32))
+    assert_same(distance, scipys.dijkstra(star, indices=0))
+    assert np.count_nonzero(search._pool[:, 0] >= 0) < 4 * vertices
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [

@@ -13,9 +13,10 @@ from ooc_graph.types import AnyArray, IntArray
 
 
 class Arcs(NamedTuple):
-    """Rows of arcs: ``offsets`` int64 (rows + 1,), ``targets`` int32 (arcs,).
+    """Rows of arcs: ``offsets`` int32 or int64 (rows + 1,), ``targets`` int32 (arcs,).
 
-    ``weights`` are float64 (arcs,), or of no length where they do not matter.
+    ``weights`` are float64 (arcs,), or of no length where they do not matter. A side without arcs
+    has no offsets either.
     """
 
     offsets: IntArray
@@ -85,9 +86,25 @@ def transposed(arcs: Arcs, team: Team) -> Arcs:
     return into
 
 
+@kernel
+def _count_negative(thread: int, threads: int, _control: Any, weights: Any, counts: Any) -> None:
+    count, arcs = np.int64(0), len(weights)
+    part = weights[arcs * thread // threads : arcs * (thread + 1) // threads]
+    for arc in range(len(part)):
+        count += np.int64(part[arc] < 0)
+    counts[thread] = count
+
+
+def any_negative(weights: AnyArray, team: Team) -> bool:
+    """Whether any of the weights is below 0; NaN is not."""
+    counts = np.empty(team.threads, np.int64)
+    team.launch(_count_negative, new_control(), weights, counts)
+    return bool(counts.any())
+
+
 def no_arcs(arcs: Arcs) -> Arcs:
     """Arcs of the same types, and none."""
-    return Arcs(np.zeros_like(arcs.offsets), arcs.targets[:0], arcs.weights[:0])
+    return Arcs(arcs.offsets[:0], arcs.targets[:0], arcs.weights[:0])
 
 
 FAR_AHEAD, AHEAD = 16, 6

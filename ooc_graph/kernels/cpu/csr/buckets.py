@@ -1,8 +1,16 @@
 """Vertices that wait in buckets of distance, for searches of shortest distances.
 
 Buckets are lists with entries in one pool, newest first. A vertex that moves on gets a new entry,
-and its old one is left; when the pool is full, all lists are made anew. The last list is of all
-that lies beyond the others; when these are empty, the first bucket becomes that of its nearest.
+and its old one is left; when the pool is full, all lists are made anew.
+
+Buckets whose numbers differ from the current one's only in the low bits have a list each. Others
+share lists by the highest bit in which they differ, as in a radix heap [1]. If all before it are
+empty, such a list is divided: its nearest bucket becomes the current one, from which the others
+differ in lower bits, and so in earlier lists. So a vertex is moved at most once for each bit,
+however far apart the vertices are.
+
+[1] R. K. Ahuja, K. Mehlhorn, J. B. Orlin, R. E. Tarjan, "Faster algorithms for the shortest path
+problem", J. ACM 37 (1990).
 """
 
 from __future__ import annotations
@@ -11,31 +19,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ooc_graph.bits import lowest_bit, zeros_above
+from ooc_graph.kernels.common.bitmap import WORD_BITS, drop, put, words_for
 from ooc_graph.kernels.common.compiled import small_part, subroutine
 from ooc_graph.types import AnyArray
 
 NOWHERE, LATE = -1, -2
 """``slot`` of what is in no bucket, and of what waits to be scanned in the order of memory."""
-_FAREST = 1e18
-_FIRST, _CURRENT, _WAITING, FRONT, _POOLED, _IS_LATE = range(6)
-"""Words of ``State.counts``: the bucket of the first list and the one that is scanned, vertices in
-buckets, rows of the front, entries in the pool, and whether short rows no longer wait."""
-COUNTS = 6
+_NEAR_BITS = 12
+_NEAR = 1 << _NEAR_BITS
+LISTS = _NEAR + WORD_BITS - _NEAR_BITS
+"""Lists of near buckets, and one for each bit in which far ones may differ from these."""
+FILLED = words_for(LISTS)
+"""Words of ``State.filled``."""
+_WHOLE = 2.0**52
+"""From here on float64 has no fractions, and ascends by 1 if its bits do."""
+_CURRENT, FRONT, _POOLED, _IS_LATE = range(4)
+"""Words of ``State.counts``: the bucket that is scanned, rows of the front, entries in the pool,
+and whether short rows no longer wait."""
+COUNTS = 4
 
 
 class State(NamedTuple):
     """Of a search over (vertices,).
 
-    ``predecessor`` has no length if none are wanted. ``slot`` says in which bucket a vertex is.
-    ``heads`` and ``pool``, int32 (entries, 2) of vertex and next entry, are the buckets: lists,
-    with entries of vertices that have moved on. ``front`` are the rows that are scanned. ``scale``
-    float64: buckets for a distance of 1, and the largest distance.
+    ``predecessor`` has no length if none are wanted. ``slot`` says in which list a vertex is.
+    ``heads`` int32 (`LISTS`,) and ``pool`` int32 (entries, 2) of vertex and next entry are the
+    lists, with entries of vertices that have moved on; ``filled``, a bitmap, those that may have
+    any. ``front`` are the rows that are scanned. ``scale`` float64: buckets for a distance of 1,
+    and the largest distance.
     """
 
     distance: AnyArray
     predecessor: AnyArray
     slot: AnyArray
     heads: AnyArray
+    filled: AnyArray
     pool: AnyArray
     front: AnyArray
     counts: AnyArray
@@ -43,8 +62,18 @@ class State(NamedTuple):
 
 
 @subroutine
-def _bucket(state: Any, distance: float) -> int:
-    return np.int64(min(distance * state.scale[0], _FAREST))  # type: ignore[return-value]
+def _bucket(state: Any, vertex: int) -> int:
+    """Number of a vertex' bucket; beyond `_WHOLE` buckets are as wide as float64 is exact."""
+    bits = np.float64(state.distance[vertex] * state.scale[0] + _WHOLE).view(np.int64)
+    return bits - np.float64(_WHOLE).view(np.int64)  # type: ignore[return-value]
+
+
+@subroutine
+def _list_of(bucket: int, current: int) -> int:
+    differs = np.uint64(bucket ^ current)
+    if differs < np.uint64(_NEAR):
+        return bucket & (_NEAR - 1)
+    return LISTS - 1 - zeros_above(differs)  # type: ignore[no-any-return]
 
 
 @subroutine
@@ -52,24 +81,21 @@ def _enter(state: Any, vertex: int, slot: int) -> None:
     entry = state.counts[_POOLED]
     state.pool[entry, 0], state.pool[entry, 1] = vertex, state.heads[slot]
     state.heads[slot] = entry
+    put(state.filled, slot)
     state.slot[vertex] = slot
     state.counts[_POOLED] = entry + 1
 
 
 @subroutine
 def insert(state: Any, vertex: int) -> None:
-    """Put a vertex in the bucket of its distance, or in the last one; it may be in another."""
-    buckets = len(state.heads)
-    bucket = max(_bucket(state, state.distance[vertex]), state.counts[_CURRENT])
-    slot = min(bucket - state.counts[_FIRST], buckets - 1)
-    if state.slot[vertex] < 0:
-        state.counts[_WAITING] += 1
-    elif state.slot[vertex] == slot:
+    """Put a vertex in the list of its distance; it may be in another."""
+    slot = _list_of(_bucket(state, vertex), state.counts[_CURRENT])
+    if state.slot[vertex] == slot:
         return
     if state.counts[_POOLED] == len(state.pool):
         # At most as many entries as vertices are of any use.
         state.counts[_POOLED] = 0
-        for other in range(buckets):
+        for other in range(len(state.heads)):
             state.heads[other] = -1
         for other in range(len(state.slot)):
             if state.slot[other] >= 0 and other != vertex:
@@ -90,36 +116,46 @@ def improve(state: Any, vertex: int, distance: float, above: int) -> None:
 
 
 @subroutine
+def _take_list(state: Any, slot: int) -> int:
+    """Write who is in a list to the front, and empty it; how many."""
+    taken, entry = 0, np.int64(state.heads[slot])
+    state.heads[slot] = -1
+    drop(state.filled, slot)
+    while entry >= 0:
+        vertex = np.int64(state.pool[entry, 0])
+        if state.slot[vertex] == slot:
+            state.front[taken] = vertex
+            taken += 1
+            state.slot[vertex] = NOWHERE
+        entry = np.int64(state.pool[entry, 1])
+    return taken
+
+
+@subroutine
 def take_front(state: Any) -> None:
     """Make the nearest bucket the front; else, once, what waits to be scanned as memory has it."""
-    heads, counts, front = state.heads, state.counts, state.front
+    counts, front, word = state.counts, state.front, 0
     counts[FRONT] = 0
-    while counts[_WAITING] > 0 and counts[FRONT] == 0:
-        slot = counts[_CURRENT] - counts[_FIRST]
-        taken, entry, nearest = 0, np.int64(heads[slot]), np.int64(_FAREST)
-        heads[slot] = -1
-        while entry >= 0:
-            vertex = np.int64(state.pool[entry, 0])
-            if state.slot[vertex] == slot:
-                front[taken] = vertex
-                taken += 1
-                state.slot[vertex] = NOWHERE
-                nearest = min(nearest, _bucket(state, state.distance[vertex]))
-            entry = np.int64(state.pool[entry, 1])
-        counts[_WAITING] -= taken
-        if slot == len(heads) - 1:
-            counts[_FIRST] = counts[_CURRENT] = nearest
-        for index in range(taken):
-            vertex = np.int64(front[index])
-            if _bucket(state, state.distance[vertex]) <= counts[_CURRENT]:
-                front[counts[FRONT]] = vertex
-                counts[FRONT] += 1
-            else:
-                insert(state, vertex)
-        if counts[FRONT] == 0:
-            counts[_CURRENT] += 1
-    if counts[FRONT] == 0 and not counts[_IS_LATE]:
-        counts[_IS_LATE], counts[_FIRST], counts[_CURRENT] = 1, 0, 0
+    while word < len(state.filled):
+        if state.filled[word] == 0:
+            word += 1
+            continue
+        slot = word * WORD_BITS + lowest_bit(state.filled[word])
+        taken = _take_list(state, slot)
+        if slot < _NEAR:
+            counts[_CURRENT] = (counts[_CURRENT] & ~(_NEAR - 1)) | slot
+            counts[FRONT] = taken
+            if taken:
+                return
+        elif taken:
+            nearest = _bucket(state, np.int64(front[0]))
+            for index in range(1, taken):
+                nearest = min(nearest, _bucket(state, np.int64(front[index])))
+            counts[_CURRENT], word = nearest, 0
+            for index in range(taken):
+                insert(state, np.int64(front[index]))
+    if not counts[_IS_LATE]:
+        counts[_IS_LATE], counts[_CURRENT] = 1, 0
         for row in range(len(state.slot)):
             front[counts[FRONT]] = row
             if state.slot[row] == LATE:

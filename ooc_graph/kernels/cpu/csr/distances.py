@@ -9,8 +9,7 @@ Rows lie apart in memory, and to come to a row takes longer than to scan a short
 hubs, whose short rows rarely improve anything, these wait until the buckets are empty, and are
 scanned once in the order of memory. What they improve goes through the buckets.
 
-Buckets are as wide as a quarter of the median weight for each arc that a row has on average. There
-are `BUCKETS`; what lies beyond the last waits in it, and is looked at when the others are empty.
+Buckets are as wide as an eighth of the weight that one arc of a row is lighter than on average.
 
 [1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms
 49 (2003).
@@ -27,8 +26,10 @@ from ooc_graph.kernels.common.team import FIRST_FREE, LINE, Team, barrier, new_c
 from ooc_graph.kernels.cpu.csr.arcs import Arcs, fetch_rows, length_of, share_rows
 from ooc_graph.kernels.cpu.csr.buckets import (
     COUNTS,
+    FILLED,
     FRONT,
     LATE,
+    LISTS,
     NOWHERE,
     State,
     improve,
@@ -39,7 +40,6 @@ from ooc_graph.kernels.cpu.csr.lookout import BLOCK, list_nearer
 from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray
 
-BUCKETS = 4096
 SCANNED_ARCS = 1 << 16
 """Arcs that are scanned before improvements are made; a row is scanned as a whole."""
 FEW_ARCS = 1 << 13
@@ -171,7 +171,9 @@ class NearestSearch:
     def __init__(self, sides: tuple[Arcs, Arcs], team: Team) -> None:
         self._sides, self._team = sides, team
         vertices = len(sides[0].offsets) - 1
-        lengths = np.diff(sides[0].offsets) + np.diff(sides[1].offsets)
+        lengths = np.diff(sides[0].offsets)
+        if len(sides[1].targets):
+            lengths = lengths + np.diff(sides[1].offsets)
         arcs = int(lengths.sum())
         average = arcs / vertices
         most = max(int(lengths.max()), SCANNED_ARCS) + SCANNED_ARCS + AHEAD
@@ -180,11 +182,13 @@ class NearestSearch:
         counts, ends = np.zeros((2, team.threads), np.int64)
         block = np.empty((team.threads, BLOCK + 1), np.int64)
         self._lists = Lists(found, above, distances, counts, ends, block)
-        weights = sides[0].weights[:: len(sides[0].weights) // 4096 + 1]
-        median = float(np.median(weights[weights > 0])) if (weights > 0).any() else np.inf
+        some = sides[0].weights[:: len(sides[0].weights) // 4096 + 1]
+        some = some[(some > 0) & (some < np.inf)]
+        share = min(1 / max(average, 1.0), 0.5)
+        light = np.quantile(some, share, method="lower") if len(some) else np.inf
         short = SHORT_ROWS * average if average >= HUB_ARCS else 0.0
         self._slots = np.where(lengths < short, LATE, NOWHERE).astype(np.int32)
-        self._scale = 4 * max(average, 1.0) / median
+        self._scale = min(8 / float(light), np.finfo(np.float64).max)
         self._slot, self._front = np.empty((2, vertices), np.int32)
         self._pool = np.empty(((1 + self.pool_share) * vertices + 1, 2), np.int32)
 
@@ -200,9 +204,9 @@ class NearestSearch:
         ``predecessor`` int32 (vertices,) receives those of what is reached; or has no length.
         """
         self._slot[:] = self._slots
-        heads, counts = np.full(BUCKETS, -1, np.int32), np.zeros(COUNTS, np.int64)
+        heads, counts = np.full(LISTS, -1, np.int32), np.zeros(COUNTS, np.int64)
         scale = np.array([self._scale, limit])
-        lists = heads, self._pool, self._front
+        lists = heads, np.zeros(FILLED, np.uint64), self._pool, self._front
         state = State(distance, predecessor, self._slot, *lists, counts, scale)
         given = self._sides, sources, state, self._lists
         self._team.launch(_search, new_control(), *given)

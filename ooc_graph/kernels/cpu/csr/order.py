@@ -140,7 +140,7 @@ def breadth_first(
     answers = Answers(order, above, predecessor, np.empty(0) if steps is None else steps)
     # Rows of a chunk are looked at as long as all that they lead to has room.
     ends = np.append(np.arange(0, vertices, chunk), vertices)
-    most = sum(int(np.diff(side.offsets[ends]).max()) for side in sides)
+    most = sum(int(np.diff(side.offsets[ends]).max()) for side in sides if len(side.targets))
     bitmaps = np.full((OWN + threads, words), ~np.uint64(0))
     bitmaps[LISTED : IN_LEVEL + 1] = 0
     scratch = Scratch(
