@@ -40,11 +40,16 @@ def read_job(path: Path, settings: Sequence[str] = ()) -> Job:
         said, line = _syntax(str(error), text)
         raise InputError(f"is not TOML: {said}", path=path, line=line) from None
     given = {key: _public(word) for key, word in (_set(data, w) for w in settings)}
-    data.setdefault("name", re.sub(r"[^A-Za-z0-9_-]", "_", path.stem))
+    data.setdefault("name", re.sub(r"[^A-Za-z0-9_-]", _plain, path.stem))
     try:
         return _checked(data, path, text, given)
     except RecursionError:
         raise InputError("has tables nested too deeply", path=path) from None
+
+
+def _plain(character: re.Match[str]) -> str:
+    """What a character of a file's name is in that of its job: other words stay other names."""
+    return "_" if character[0].isascii() else f"_{ord(character[0]):x}"
 
 
 def _checked(data: dict[str, Any], path: Path, text: str, given: dict[Key, str]) -> Job:

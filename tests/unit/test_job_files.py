@@ -463,6 +463,15 @@ def test_formats_are_those_there_are() -> None:
     assert schema["enum"] == list(FORMATS)
 
 
+def test_a_job_has_the_name_of_its_file(tmp_path: Path) -> None:
+    """Jobs of other names have other folders of their runs."""
+    found = []
+    for stem in ("日本", "中国", "each night", "été"):
+        (tmp_path / f"{stem}.toml").write_text(KRONECKER)
+        found.append(read_job(tmp_path / f"{stem}.toml").name)
+    assert found == ["_65e5_672c", "_4e2d_56fd", "each_night", "_e9t_e9"]
+
+
 def test_examples_come_along() -> None:
     names = sorted(path.stem for path in EXAMPLES.glob("*.toml"))
     assert names == ["graph500", "nightly", "road_distances", "social_reach"]
