@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, has, lowest_bit, put
+from ooc_graph.kernels.common.bitmap import ONE, SIX, WORD_BITS, has, lowest_bit, put
 from ooc_graph.kernels.common.compiled import small_part, subroutine, varying
 from ooc_graph.kernels.common.team import barrier, take_chunk
 from ooc_graph.kernels.cpu.csr.arcs import arcs_between, side_of
@@ -34,14 +34,22 @@ _AHEAD = 4
 """Runs of rows ahead whose arcs are fetched."""
 
 
+@subroutine
+def _drop_rows(words: Any, begin: int, end: int) -> None:
+    for word in range(begin // WORD_BITS, (end + WORD_BITS - 1) // WORD_BITS):
+        first = max(begin - word * WORD_BITS, 0)
+        after = max((word + 1) * WORD_BITS - end, 0)
+        rows = (~np.uint64(0) << np.uint64(first)) & (~np.uint64(0) >> np.uint64(after))
+        words[word] &= ~rows
+
+
 @small_part
 def _add_run(runs: Any, count: int, begin: int, end: int, alive: Any) -> int:
-    """Append rows of a word that are looked at together, if there are any; the new length."""
+    """Append rows that are looked at together, if there are any; the new length."""
     if begin == end:
         return count
     runs[count, 0], runs[count, 1] = begin, end
-    rows = ~np.uint64(0) >> np.uint64(WORD_BITS - (end - begin))
-    alive[np.uint64(begin) >> SIX] &= ~(rows << (np.uint64(begin) & LOW))
+    _drop_rows(alive, begin, end)
     return count + 1
 
 
@@ -55,12 +63,9 @@ def _list_runs(sides: Any, scratch: Any, runs: Any, begin: int, end: int) -> Any
     # Lists have the arcs of both sides, row by row.
     is_single = len(sides[1].targets) > 0
     gap = -1 if is_single else GAP
+    start = stop = begin * WORD_BITS
     for word in range(begin, end):
-        left = scratch.bitmaps[IN_LEVEL, word] & alive[word]
-        if left == 0:
-            continue
-        base = word * WORD_BITS
-        start = stop = base
+        left, base = scratch.bitmaps[IN_LEVEL, word] & alive[word], word * WORD_BITS
         while left != 0:
             first = base + lowest_bit(left)
             rest = left + (left & (~left + ONE))
@@ -73,11 +78,7 @@ def _list_runs(sides: Any, scratch: Any, runs: Any, begin: int, end: int) -> Any
                 count = _add_run(runs, count, start, stop, alive)
                 start = first
             stop = last
-        top = min(base + WORD_BITS, len(offsets) - 1)
-        if offsets[top] <= offsets[stop] + gap:
-            stop = top
-        count = _add_run(runs, count, start, stop, alive)
-    return count
+    return _add_run(runs, count, start, stop, alive)
 
 
 @small_part
@@ -89,21 +90,25 @@ def _look_at(
     Returns the number of the next list, and where it begins.
     """
     unseen, alive = scratch.bitmaps[UNSEEN], scratch.bitmaps[ALIVE]
-    has_list, row, (number, count) = scratch.bitmaps[LISTED], begin, listed
+    has_list, row, (number, count) = scratch.bitmaps[LISTED], begin - 1, listed
+    row_end = arcs.offsets[begin]
     for first in range(arcs.offsets[begin], arcs.offsets[end], BLOCK):
         last = min(first + BLOCK, arcs.offsets[end])
         for one in range(list_unseen(arcs.targets, first, last, unseen, block)):
             arc = block[one]
-            while arc >= arcs.offsets[row + 1]:
-                row += 1
-            if not has(has_list, row):
-                word = np.uint64(row) >> SIX
-                if has_list[word] == 0:
-                    scratch.first[word] = number
-                put(has_list, row)
-                put(alive, row)
-                scratch.starts[number] = count
-                number += 1
+            if arc >= row_end:
+                while arc >= row_end:
+                    row += 1
+                    row_end = arcs.offsets[row + 1]
+                # On its other side the row may have one already.
+                if not has(has_list, row):
+                    word = np.uint64(row) >> SIX
+                    if has_list[word] == 0:
+                        scratch.first[word] = number
+                    put(has_list, row)
+                    put(alive, row)
+                    scratch.starts[number] = count
+                    number += 1
             scratch.targets[count] = arcs.targets[arc]
             count += 1
     return number, count
