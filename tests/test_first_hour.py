@@ -126,6 +126,7 @@ def test_a_warning_of_the_command_is_one_line() -> None:
 
 
 def test_the_folder_of_a_run_is_named(tmp_path: Path) -> None:
-    folder = og.build(EDGES, tmp_path / "g.zarr").path / "run"
-    with pytest.raises(OutputExistsError, match=rf"^{folder}: lies inside the store"):
-        refuse_other(folder, "night")
+    store = og.build(EDGES, tmp_path / "g.zarr").path
+    for folder in (store / "run", store / "runs" / "first"):
+        with pytest.raises(OutputExistsError, match=rf"^{folder}: lies inside the store {store};"):
+            refuse_other(folder, "night")
