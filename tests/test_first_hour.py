@@ -68,7 +68,7 @@ def test_edges_that_are_refused(given: Any, options: dict[str, Any], said: str) 
         og.from_edges(given, **options)
 
 
-def test_of_dask_frames_and_arrays_have_edges() -> None:
+def test_which_dask_collections_have_edges() -> None:
     words = pd.DataFrame({"source": ["a"], "target": ["b"]})
     with pytest.raises(InputError, match=r"'source' has dtype .* pandas.factorize"):
         og.from_edges(dd.from_pandas(words, npartitions=1))
