@@ -89,10 +89,12 @@ class OnCluster(Offer):
         try:
             yield
         except MemoryBudgetError as error:
-            gone = self._at_first - len(self._workers())
-            if gone > 0 or error.lost:
+            working, there = len(self._workers()), self.cluster.look()
+            # Dask's limits leave them no memory at another time either.
+            unfit = sum(bool(one.why) for at, one in self._brought.items() if at in there)
+            if (gone := self._at_first - working - unfit) > 0 or error.lost:
                 with suppress(MemoryBudgetError, MemoryError, UsageError):
-                    plan(self.resources(least=self._at_first))
+                    plan(self.resources(least=working + gone))
                     lost = error.lost or f"{gone} of {self._at_first} workers cannot work"
                     raise ClusterLostError(
                         f"{lost}, and the others have too little memory: {error}; or run the same "

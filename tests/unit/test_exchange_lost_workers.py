@@ -229,6 +229,16 @@ def test_a_worker_was_lost_before_ranks_lack_memory(
         run(two_in_process, partial(make_ring, 100, 4, no_pause), 4)
 
 
+def test_a_worker_that_brings_no_memory_is_not_lost(two_in_process: Client) -> None:
+    workplace, (first, *_) = OnCluster(two_in_process), addresses(two_in_process)
+    workplace._brought[first] = workplace._brought[first]._replace(why="its limit is too small")
+    with (
+        pytest.raises(MemoryBudgetError, match="needs more"),
+        workplace.losses_reported(lambda _: None),
+    ):
+        raise MemoryBudgetError("needs more")
+
+
 def make_impatient(make: Callable[[Sequence[int]], Any], ranks: Sequence[int]) -> Any:
     # Long enough for workers that are merely slow.
     party_module.SILENCE_S = 0.5
