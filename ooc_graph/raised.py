@@ -86,7 +86,7 @@ _FLAGS["unweighted"] = "weight=False"
 # An option, perhaps with a value: one that is often advised, or what was given, before a colon.
 _OPTION = re.compile(
     r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)"
-    r"(?: (cpu|cuda|auto|hub|light|both|none|counted|edgelist|[A-Z]+,[A-Z]+)\b| ([^ :]+)(?=:))?"
+    r"(?: (cpu|cuda|auto|hub|light|both|none|counted|edgelist|SOURCE,TARGET)\b| ([^ :]+)(?=:))?"
 )
 
 
@@ -103,7 +103,7 @@ def _argument(option: re.Match[str]) -> str:
     name, value = option[1].replace("-", "_"), option[2] or option[3]
     if value is None:
         return _FLAGS.get(name, f"{name}=")
-    if option[2] and value.isupper():
-        return "source= and target="  # those of --columns
+    if value == "SOURCE,TARGET":
+        return "source= and target="
     is_python = value.lstrip("-").isdecimal() or value[0] == "'"
     return f"{name}={value if is_python else repr(value)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.answers import export
+from ooc_graph.cli import conversion
 from tests import refusing
 from tests.refusing import Call, made, refused, write
 
@@ -137,6 +140,23 @@ def test_every_pass_has_its_progress(in_process: Call, here: Path) -> None:
     shown = in_process("convert", "e.txt", "e.mtx").err.splitlines()
     stages = [line.removesuffix(" ...") for line in shown if line.endswith(" ...")]
     assert stages == ["reading weights", "finding the largest id", "converting"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "mtx"])
+def test_a_pass_that_fails_ends_before_the_reason_is_said(
+    ending: str, in_process: Call, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(table: export.Table, _: str) -> tuple[()]:
+        if len(table["source"]):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return ()
+
+    for module in (conversion, export):
+        monkeypatch.setattr(module, "text_lines", full)
+    write(here / "e.txt", "0 1\n")
+    *_, failed, reason = in_process("convert", "e.txt", f"e.{ending}").err.splitlines()
+    assert failed.startswith("converting: failed")
+    assert "nothing of" in reason
 
 
 @pytest.mark.parametrize("kind", ["directed", "undirected"])

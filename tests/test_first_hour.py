@@ -68,7 +68,7 @@ def test_edges_that_are_refused(given: Any, options: dict[str, Any], said: str) 
         og.from_edges(given, **options)
 
 
-def test_of_dask_frames_and_arrays_have_edges() -> None:
+def test_which_dask_collections_have_edges() -> None:
     words = pd.DataFrame({"source": ["a"], "target": ["b"]})
     with pytest.raises(InputError, match=r"'source' has dtype .* pandas.factorize"):
         og.from_edges(dd.from_pandas(words, npartitions=1))
@@ -126,6 +126,7 @@ def test_a_warning_of_the_command_is_one_line() -> None:
 
 
 def test_the_folder_of_a_run_is_named(tmp_path: Path) -> None:
-    folder = og.build(EDGES, tmp_path / "g.zarr").path / "run"
-    with pytest.raises(OutputExistsError, match=rf"^{folder}: lies inside the store"):
-        refuse_other(folder, "night")
+    store = og.build(EDGES, tmp_path / "g.zarr").path
+    for folder in (store / "run", store / "runs" / "first"):
+        with pytest.raises(OutputExistsError, match=rf"^{folder}: lies inside the store {store};"):
+            refuse_other(folder, "night")

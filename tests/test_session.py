@@ -233,7 +233,7 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
         reserved = Reservation(strategy.name, exchange="scheduler")
         return Plan(graph, request, resources, strategy, reserved)
 
-    monkeypatch.setattr(searches, "plan_at", by_ranks)
+    monkeypatch.setattr(searches, "try_plan_at", by_ranks)
     monkeypatch.setattr(searches, "warm_up", lambda *_: pytest.fail(whole))
     options = Graph500Options(scale=11, searches=2, shards=4)
     outcome = job.graph500(

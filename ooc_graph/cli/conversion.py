@@ -77,30 +77,31 @@ def _opened(sources: tuple[str, ...], given: dict[str, Any]) -> EdgeSource | Sto
 def _write(edges: EdgeSource | StoredEdges, out: Path, progress: Progress) -> int:
     """Write all edges to a file, and count them; NumPy's needs memory for all of them."""
     dtype, count = _weight_dtype(edges, progress), 0
+    extent = _extent(edges, progress) if out.suffix == f".{MTX}" else None
 
-    def tables() -> Iterator[Table]:
+    def tables(advance: Advance) -> Iterator[Table]:
         nonlocal count
         empty = np.empty(0, np.int64)
         yield _table(EdgeBlock(empty, empty, empty), dtype)
-        with progress.stage("converting", edges.edges, "edges") as bar:
-            for block in _blocks(edges, bar.advance):
-                count += len(block)
-                yield _table(block, dtype)
+        for block in _blocks(edges, advance):
+            count += len(block)
+            yield _table(block, dtype)
         if not isinstance(edges, StoredEdges):
             edges.check_totals(count)
 
-    if out.suffix == f".{MTX}":
-        with whole_file(out) as partial:
-            _write_matrix(edges, dtype, tables(), partial, progress)
-    elif out.suffix == f".{NPZ}":
-        parts = list(tables())
-        columns: dict[str, Any] = {
-            name: np.concatenate([part[name] for part in parts]) for name in parts[0]
-        }
-        with whole_file(out) as partial:
-            np.savez(partial, **columns)
-    else:
-        write_tables(tables(), out)
+    with progress.stage("converting", edges.edges, "edges") as bar:
+        if extent is not None:
+            with whole_file(out) as partial:
+                _write_matrix(edges, dtype, tables(bar.advance), partial, extent)
+        elif out.suffix == f".{NPZ}":
+            parts = list(tables(bar.advance))
+            columns: dict[str, Any] = {
+                name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+            }
+            with whole_file(out) as partial:
+                np.savez(partial, **columns)
+        else:
+            write_tables(tables(bar.advance), out)
     return count
 
 
@@ -109,10 +110,10 @@ def _write_matrix(
     dtype: np.dtype[Any] | None,
     tables: Iterator[Table],
     path: Path,
-    progress: Progress,
+    extent: tuple[int, int, int],
 ) -> None:
     """Write tables of edges as a matrix, which is symmetric if they are undirected."""
-    least, most, count = _extent(edges, progress)
+    least, most, count = extent
     shift = int(least == 0)
     size = most + shift
     if size > np.iinfo(np.int64).max:

@@ -45,6 +45,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The one of a name; a misspelt one is refused with the right one."""
         if cmd_name not in _MODULE_OF:
+            if ctx.resilient_parsing:  # a shell completes a word
+                return None
             from difflib import get_close_matches  # noqa: PLC0415 - it takes long to import
 
             if close := get_close_matches(cmd_name, _MODULE_OF, 1):

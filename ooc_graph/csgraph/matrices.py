@@ -70,7 +70,7 @@ def has_negative(matrix: Any) -> bool:
     """Whether a weight is below 0, whatever NaN stands beside it."""
     if matrix.dtype != np.float64:
         return bool((matrix.data < 0).any())
-    return any_negative(arcs_of(matrix, weighted=True).weights, all_threads())
+    return any_negative(np.require(matrix.data, np.float64, ("C", "W")), all_threads())
 
 
 def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:

@@ -31,7 +31,7 @@ from ooc_graph.model.task import Trace
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.validation import check
-from ooc_graph.search.execute import execute, plan_at
+from ooc_graph.search.execute import execute, plan_at, try_plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import result_of, search_by
 from ooc_graph.shards.load import Graph
@@ -75,7 +75,7 @@ def _plan(run: Run, graph: Graph, kernel: str) -> Plan:
     if not run.options.validate:
         return plan_at(run.workplace, graph, alone)
     try:
-        first = plan_at(
+        first = try_plan_at(
             run.workplace, graph, Request(kernel, answer_bytes=check_bytes(graph, kernel))
         )
     except MemoryBudgetError:

@@ -24,7 +24,7 @@ from ooc_graph.jobs.recorded import require_manifest
 from ooc_graph.jobs.steps import Step, hash_of
 from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.locks import Lock, locked
-from ooc_graph.layout.outputs import make_folder, refuse_folder, refuse_long_name
+from ooc_graph.layout.outputs import make_folder, refuse_inside, refuse_long_name
 from ooc_graph.layout.whole_file import (
     PARTIAL,
     append_line,
@@ -72,7 +72,7 @@ def refuse_other(folder: Path, name: str) -> None:
     standing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not standing.is_dir():
         raise OutputExistsError(f"{standing}: is a file; give another folder with --out")
-    refuse_folder(standing / (JOB if standing == folder else folder.name))
+    refuse_inside(standing.absolute(), folder / JOB if standing == folder else folder)
     manifest = read_manifest(folder)
     if manifest is not None and manifest["job"] != name:
         raise OutputExistsError(

@@ -56,16 +56,23 @@ def refuse_long_name(path: Path) -> None:
 
 
 def refuse_folder(path: Path) -> None:
-    """Refuse an output in no folder, in one that takes no file, or inside a finished store.
-
-    That would be damaged by it.
-    """
+    """Refuse an output in no folder, and as `refuse_inside`."""
     if not path.absolute().parent.is_dir():
         raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
-    for folder in path.absolute().parents:
+    refuse_inside(path.absolute().parent, path)
+
+
+def refuse_inside(standing: Path, output: Path) -> None:
+    """Refuse an output in a folder that takes no file, or is in a finished store, or is one.
+
+    That would be damaged by it. ``standing`` is there already; folders between are not.
+    """
+    for folder in (standing, *standing.parents):
         if kind_of(folder) is not None:
-            raise OutputExistsError(f"{path}: lies inside the store {folder}; give another folder")
-    _refuse_unwritable(path.absolute().parent, path)
+            raise OutputExistsError(
+                f"{output}: lies inside the store {folder}; give another folder"
+            )
+    _refuse_unwritable(standing, output)
 
 
 def refuse_file(path: Path) -> None:

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from ooc_graph import __version__
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
 from ooc_graph.forked import is_parents, require_own_client
-from ooc_graph.model.resources import (
-    AUTO,
-    NO_LIMITS,
-    CudaLimits,
-    Device,
-    Resources,
-)
+from ooc_graph.model.resources import AUTO, NO_LIMITS, CudaLimits, Device, Resources
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.configured import configured
 from ooc_graph.runtime.devices import choose_on_workers
@@ -75,27 +69,38 @@ class OnCluster(Offer):
         """CUDA if every worker has a device that can be used."""
         return choose_on_workers(self.wanted, self.cluster.asked)
 
-    def resources(self, *, on_cpu: bool = False) -> Resources:
-        """What the workers bring that can work now; ``on_cpu``: no device is looked for."""
+    def resources(self, *, on_cpu: bool = False, least: int = 0) -> Resources:
+        """What the workers that can work now bring, or ``least`` of their kind if they are fewer.
+
+        ``on_cpu``: no device is looked for.
+        """
         workers = self._workers()
         threads = min(worker.threads for worker in workers.values())
         limits = [self._limit(address) for address in workers]
+        limits += (least - len(limits)) * [max(limits)]
         return self._resources(on_cpu, self.limit_bytes, limits, threads)
 
     @contextmanager
-    def losses_reported(self) -> Iterator[None]:
-        """Context in which too little memory is a ClusterLostError if some workers cannot work."""
+    def losses_reported(self, plan: Callable[[Resources], object]) -> Iterator[None]:
+        """Context in which too little memory is a ClusterLostError if it is for want of workers.
+
+        That is so if ``plan`` raises no error for what all workers would bring.
+        """
         try:
             yield
         except MemoryBudgetError as error:
-            gone = self._at_first - len(self._workers())
-            if gone <= 0 and not error.lost:
-                raise
-            lost = error.lost or f"{gone} of {self._at_first} workers cannot work"
-            raise ClusterLostError(
-                f"{lost}, and the others have too little memory: {error}; or run the same again "
-                "when there are as many"
-            ) from error
+            working, there = len(self._workers()), self.cluster.look()
+            # Dask's limits leave them no memory at another time either.
+            unfit = sum(bool(one.why) for at, one in self._brought.items() if at in there)
+            if (gone := self._at_first - working - unfit) > 0 or error.lost:
+                with suppress(MemoryBudgetError, MemoryError, UsageError):
+                    plan(self.resources(least=working + gone))
+                    lost = error.lost or f"{gone} of {self._at_first} workers cannot work"
+                    raise ClusterLostError(
+                        f"{lost}, and the others have too little memory: {error}; or run the same "
+                        "again when there are as many"
+                    ) from error
+            raise
 
     def _workers(self) -> dict[str, WorkerState]:
         """Workers that can work and have said how much memory they bring; or ClusterLostError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -24,12 +24,19 @@ Done = TypeVar("Done")
 
 
 def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
+    """As `try_plan_at`; ClusterLostError if only the workers that were lost are lacking."""
+    with _losses_reported(workplace, graph, request):
+        return try_plan_at(workplace, graph, request)
+
+
+def _losses_reported(
+    workplace: Workplace, graph: Graph, request: Request
+) -> AbstractContextManager[None]:
+    return workplace.losses_reported(lambda resources: plan(graph, request, resources))
+
+
+def try_plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
     """The plan for what processes offer, at last without what they keep of other searches."""
-    with workplace.losses_reported():
-        return _planned(workplace, graph, request)
-
-
-def _planned(workplace: Workplace, graph: Graph, request: Request) -> Plan:
     on_cpu = bool(request.require_together(workplace.wanted).only_on_cpu)
 
     def planned() -> Plan:
@@ -80,11 +87,11 @@ def execute(
     gets a line if a plan is not the one before, or not for the device that would be preferred.
     ``ease`` has the caller take less of the kind of memory that was refused, given the kind and
     what the error says; it gives a note, or nothing if it takes none. MemoryBudgetError,
-    MemoryError: the least was refused, of a plan or by the system. ClusterLostError: workers were
-    lost, and the others have less than the least. DeviceBusyError: others have the device's memory,
-    all but less than what would do.
+    MemoryError: the least was refused, of a plan or by the system. ClusterLostError: the others
+    have less than the least, and with the workers that were lost there would be enough.
+    DeviceBusyError: others have the device's memory, all but less than what would do.
     """
-    with workplace.losses_reported():
+    with _losses_reported(workplace, first.graph, first.request):
         done, used = _executed(first, workplace, progress, run, ease)
     is_other = used.reserved != first.reserved and used.device == first.device
     is_of_ranks = first.reserved.is_of_ranks or used.reserved.is_of_ranks

@@ -54,8 +54,7 @@ def grouping_bytes(graph: Graph, *, weighted: bool) -> int:
 
 
 def _edges(graph: Graph) -> int:
-    arcs = int(graph.attributes["arcs"][OUT])
-    return arcs if graph.directed else arcs // 2
+    return graph.stored_arcs // 2
 
 
 def _marks(graph: Graph, weighted: bool) -> AnyArray:

@@ -16,7 +16,8 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.columns import Column, LastFile
 from ooc_graph.remote.stores import local_path
 from ooc_graph.shards.attribute_kinds import require_kinds
-from ooc_graph.shards.row_loader import Allocator, GraphFacts, RowLoader
+from ooc_graph.shards.graph_facts import GraphFacts
+from ooc_graph.shards.row_loader import Allocator, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 
 when_left: list[Callable[[Graph], None]] = []

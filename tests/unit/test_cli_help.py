@@ -70,6 +70,7 @@ def completed(*words: str) -> list[str]:
 
 def test_commands_options_and_paths_are_completed() -> None:
     assert completed("comp") == ["plain,completion", "plain,components"]
+    assert "plain,build" in completed("biuld", "")
     assert completed("bfs", "--mem") == ["plain,--memory-limit"]
     assert completed("build", "fl") == ["file,fl"]
     assert completed("bfs", "g.zarr", "--device", "c") == ["plain,cpu", "plain,cuda"]

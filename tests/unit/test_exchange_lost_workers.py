@@ -197,14 +197,17 @@ def test_too_few_workers_are_left_for_a_search(
     graph = og.build(og.Kronecker(14), tmp_path / "g.zarr", shards=8)
     request, root = Request("sssp", "scheduler", answer_bytes=1), int(graph.original_of()[9])
     with start(3, processes=False, protocol="tcp") as cluster, Client(cluster) as client:
+        small = OnCluster(client, 3)
         with pytest.raises(MemoryBudgetError) as caught:
-            plan_at(OnCluster(client, 3), graph, request)
+            plan_at(small, graph, request)
         workplace = OnCluster(client, 3 * caught.value.least_bytes)
         first = plan_at(workplace, graph, request)
         client.retire_workers(addresses(client)[:1])
         assert workplace.cluster.wait_for_workers(lambda left: left if len(left) == 2 else [])
         with pytest.raises(ClusterLostError, match="1 of 3 workers cannot work"):
             plan_at(workplace, graph, request)
+        with pytest.raises(MemoryBudgetError):  # with three, too
+            plan_at(small, graph, request)
         with pytest.raises(ClusterLostError, match="1 of 3 workers cannot work"):
             execute(first, workplace, NoProgress(), lambda plan: search_by(plan, root, workplace))
 
@@ -221,9 +224,19 @@ def test_a_worker_was_lost_before_ranks_lack_memory(
     monkeypatch.setattr(attempt_module.Attempt, "run", end)
     with (
         pytest.raises(ClusterLostError, match="w left, and the others have too little memory"),
-        OnCluster(two_in_process).losses_reported(),
+        OnCluster(two_in_process).losses_reported(lambda _: None),
     ):
         run(two_in_process, partial(make_ring, 100, 4, no_pause), 4)
+
+
+def test_a_worker_that_brings_no_memory_is_not_lost(two_in_process: Client) -> None:
+    workplace, (first, *_) = OnCluster(two_in_process), addresses(two_in_process)
+    workplace._brought[first] = workplace._brought[first]._replace(why="its limit is too small")
+    with (
+        pytest.raises(MemoryBudgetError, match="needs more"),
+        workplace.losses_reported(lambda _: None),
+    ):
+        raise MemoryBudgetError("needs more")
 
 
 def make_impatient(make: Callable[[Sequence[int]], Any], ranks: Sequence[int]) -> Any:
