@@ -9,7 +9,7 @@ Rows lie apart in memory, and to come to a row takes longer than to scan a short
 hubs, whose short rows rarely improve anything, these wait until the buckets are empty, and are
 scanned once in the order of memory. What they improve goes through the buckets.
 
-Buckets are as wide as an eighth of the weight that one arc of a row is lighter than on average.
+A bucket is an eighth as wide as the weight below which a row has one arc on average.
 
 [1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms
 49 (2003).
