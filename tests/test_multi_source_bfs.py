@@ -180,7 +180,7 @@ def test_the_command(store: Path, called: Call) -> None:
     assert math.isfinite(og.Result.open("c.zarr").read("closeness").sum())
     assert called("info", "c.zarr").code == 0
     assert called("export", "c.zarr", "c.csv").code == 0
-    assert "no table" in called("export", "d.zarr", "d.csv").err
+    assert "are not exported" in called("export", "d.zarr", "d.csv").err
 
 
 @pytest.mark.parametrize(

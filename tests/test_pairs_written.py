@@ -44,7 +44,7 @@ def test_store_holds_the_same_and_zarr_reads_it(
     assert np.array_equal(written.to_dask_array("distance").compute(), held.distance)
     Stored.open(tmp_path / "d.zarr").verify()
     assert isinstance(og.Result.open(tmp_path / "d.zarr"), og.PairsResult)
-    with pytest.raises(UsageError, match="no table"):
+    with pytest.raises(UsageError, match="are not exported"):
         og.export(written, tmp_path / "d.csv")
     with pytest.raises(UsageError, match="cannot be validated"):
         og.validate(written, edges(), directed=True)

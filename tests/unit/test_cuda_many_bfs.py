@@ -93,9 +93,9 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     """Whole batches of 256, and pinned memory for levels alone."""
     asked = Asked(reduce=reduce, hops=True)
     held: Any = SimpleNamespace(
-        path="g", rows=1 << 20, vertices=1 << 20, arcs=10**11, has_negative_weights=True
+        path="g", rows=1 << 20, vertices=1 << 20, stored_arcs=10**11, has_negative_weights=True
     )
-    held.directed = False
+    held.directed, held.arcs = False, held.stored_arcs
     held.resident_bytes = lambda order: {HUB: 1 << 30}[order]
     place = replace(planned(1 << 50, CUDA, CudaLimits(1 << 40)), threads=4)
     specs = answer_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))

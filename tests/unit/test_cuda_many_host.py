@@ -368,7 +368,7 @@ def test_tasks_of_a_device_end_after_some_seconds(
     dtype: str, edges: int, sources: int, processes: int
 ) -> None:
     held: Any = SimpleNamespace(
-        path="g", rows=1 << 20, vertices=1 << 20, arcs=2 * edges, has_negative_weights=False
+        path="g", rows=1 << 20, vertices=1 << 20, stored_arcs=2 * edges, has_negative_weights=False
     )
     held.resident_bytes = lambda _: 0
     asked = Asked(reduce="sum")
@@ -409,7 +409,7 @@ def test_memory_of_tasks_is_what_the_device_gives(
     asked: Asked, rows: int, limit_gib: int, sources: int
 ) -> None:
     held: Any = SimpleNamespace(
-        path="g", rows=rows, vertices=1 << 20, arcs=1 << 24, has_negative_weights=False
+        path="g", rows=rows, vertices=1 << 20, stored_arcs=1 << 24, has_negative_weights=False
     )
     held.resident_bytes = lambda _: 8 << 24
     # Four threads; of float32 distances a source has 4 MiB.
