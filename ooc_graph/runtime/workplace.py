@@ -98,7 +98,7 @@ class OnCluster(Offer):
                     lost = error.lost or f"{gone} of {self._at_first} workers cannot work"
                     raise ClusterLostError(
                         f"{lost}, and the others have too little memory: {error}; or run the same "
-                        "again when there are as many"
+                        "again when all workers are back"
                     ) from error
             raise
 

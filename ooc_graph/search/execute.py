@@ -89,7 +89,7 @@ def execute(
     what the error says; it gives a note, or nothing if it takes none. MemoryBudgetError,
     MemoryError: the least was refused, of a plan or by the system. ClusterLostError: the others
     have less than the least, and with the workers that were lost there would be enough.
-    DeviceBusyError: others have the device's memory, all but less than what would do.
+    DeviceBusyError: other programs have so much of the device's memory that the least does not fit.
     """
     with _losses_reported(workplace, first.graph, first.request):
         done, used = _executed(first, workplace, progress, run, ease)

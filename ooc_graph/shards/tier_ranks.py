@@ -113,7 +113,7 @@ def busiest_facts(shards: int, ranks: int, facts_of: Callable[[Sequence[int]], F
 
 
 def consecutive(shards: int, ranks: int) -> list[range]:
-    """All ranges of so many of the shards."""
+    """All ranges of as many consecutive shards as a worker has ranks."""
     return [range(first, first + ranks) for first in range(shards - ranks + 1)]
 
 

@@ -15,8 +15,8 @@ from ooc_graph.types import AnyArray, IntArray
 class Arcs(NamedTuple):
     """Rows of arcs: ``offsets`` int32 or int64 (rows + 1,), ``targets`` int32 (arcs,).
 
-    ``weights`` are float64 (arcs,), or of no length where they do not matter. A side without arcs
-    has no offsets either.
+    ``weights`` are float64 (arcs,), or of no length where they do not matter. What `no_arcs`
+    makes has no offsets either.
     """
 
     offsets: IntArray
