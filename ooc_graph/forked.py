@@ -123,6 +123,7 @@ def _begin_anew() -> None:
     _note_imports()
     _refuse_compiling()
     _renew_dasks_thread()
+    _leave_dasks_processes()
     while _descriptors:
         os.close(_descriptors.pop())
     half_done = [call for lock, call in _locks.items() if _was_locked(lock) and call is not None]
@@ -179,6 +180,14 @@ def _renew_dasks_thread() -> None:
     if executor is not None:
         abandon(executor)
         dask._offload_executor = type(executor)(1, "Dask-Offload")
+
+
+def _leave_dasks_processes() -> None:
+    """Have Dask not ask, at this process' end, for workers that its parent started: it may not."""
+    for finalizer in list(getattr(weakref.finalize, "_registry", ())):
+        of = finalizer.peek()
+        if of is not None and of[1].__module__ == "distributed.process":
+            finalizer.detach()
 
 
 os.register_at_fork(after_in_child=_begin_anew)

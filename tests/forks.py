@@ -381,8 +381,12 @@ def clients_of_the_child(folder: Path) -> None:
     """A child's own cluster, after its parent had one: Dask's threads are the parent's alone."""
     store = str(folder / "graph.zarr")
 
+    # Dask may still have what it holds of a worker's process, though the cluster is closed.
+    processes = []
+
     def search() -> None:
         with og.local_cluster(1) as client:
+            processes.extend(nanny.process.process for nanny in client.cluster.workers.values())
             assert tree(store, "bfs", KEYS[0], client=client) == tree(store, "bfs", KEYS[0])
 
     search()
