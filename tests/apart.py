@@ -77,6 +77,11 @@ class Apart:
         self._barrier.wait()
         return mail
 
+    @property
+    def memories(self) -> int:
+        """How often they have mapped common memory."""
+        return len(self._memory)
+
     def _common(self, number: int, size: int) -> np.ndarray | None:
         if not self._has_memory:
             return None

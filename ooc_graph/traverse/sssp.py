@@ -45,7 +45,7 @@ def sssp(
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
     inner_rank = cast(SsspInnerRank, rank) if hasattr(rank, "push_within") else None
-    outset, may_push_inner, may_overflow, threads = yield from _survey(
+    outset, may_push_inner, may_overflow, threads, name = yield from _survey(
         rank, peer, shared, lacks_inner=inner_rank is None
     )
     at_once = inner_rank if may_push_inner else None
@@ -56,6 +56,8 @@ def sssp(
         phase_arcs |= found.phase_arcs
         inner = None if found.inner is None else Stage(found.inner, found.following)
     yield from find_parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
+    if peer is not None:
+        peer.keep(shared, name)
     return rank.tree(shared, phase_arcs)
 
 
@@ -100,19 +102,31 @@ Pull = Callable[[SsspShared, float, float], tuple[Payload, int, int]]
 
 def _survey(
     rank: SsspRank, peer: SsspPeerRank | None, shared: SsspShared, *, lacks_inner: bool
-) -> Superstep[tuple[Outset, bool, bool, int]]:
+) -> Superstep[tuple[Outset, bool, bool, int, int]]:
     """How to begin; whether to push inner vertices, which is done if all ranks have the steps.
 
-    Then whether some path may be too long; and the threads of all, if these may search together.
+    Then whether some path may be too long; the threads of all, if these may search together; and
+    the name of the memory in which they share distances.
     """
     counts, step = rank.survey()
     threads = peer.threads if peer is not None and peer.is_free(shared) else 0
-    counts = *counts, rank.arcs, int(lacks_inner), int(not threads), threads
-    world: World = yield Share(counts, rank.nothing(step), joins=not lacks_inner)
-    head, tuples, spread, sampled, heavy, arcs, lacking, apart, threads = world.counts
+    greeting, offer = (0, 0), 0
+    if peer is not None and threads:
+        greeting, (offer,) = peer.greeting, peer.offer()
+    counts = *counts, rank.arcs, int(lacks_inner), int(not threads), threads, offer, *greeting
+    joins = not lacks_inner and not any(greeting)
+    world: World = yield Share(counts, rank.nothing(step), joins=joins)
+    head, tuples, spread, sampled, heavy, arcs, lacking, apart, threads, name, *met = world.counts
+    if any(met):
+        has_met = peer is not None and peer.rejoin(shared, met)
+        if has_met:
+            name = greeting[0]
+        elif lacking == 0:
+            # Some have new memory to make, and so all of them.
+            yield Share((), joins=True)
     may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
     outset = Outset(float(shared.smallest) or 1.0, arcs, may_pull)
-    return outset, lacking == 0, heavy > 0, 0 if apart else threads
+    return outset, lacking == 0, heavy > 0, 0 if apart else threads, name
 
 
 def _in_order(vertices: AnyArray, candidates: AnyArray, smallest: AnyArray) -> Payload:

@@ -63,12 +63,14 @@ class Together:
         self.arcs, self.ids = arcs, ids
         both = zip(threads, arcs.shards(len(threads), ids), strict=True)
         self.ranks = [CpuDevice(count).sssp_rank(part) for count, part in both]
+        self.memories = 0
 
     def run(self, root: int) -> int:
         """Search, and compare the bytes with those of one process; how often ranks traded."""
         apart, dtype = Apart(len(self.ranks)), distance_dtype(self.arcs)
         states = [ALONE.sssp_shared(self.arcs.vertices, dtype) for _ in self.ranks]
         trees = apart.run(lambda member, state: sssp(self.ranks[member], root, state), states)
+        self.memories = apart.memories
         right = ALONE.sssp(self.arcs.shards(1, self.ids)[0]).run(root)
         for rank, tree in zip(self.ranks, trees, strict=True):
             own = rank._dealing.owned()
@@ -86,6 +88,19 @@ def test_bytes(name: str, threads: Sequence[int]) -> None:
         # Beginning, parents that are offered, those that are found; and that all are done.
         trades = group.run(root)
         assert trades <= 4 or name in WITH_ZEROS
+        # The first search's memory serves all others.
+        assert group.memories == (root == 0)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_rank_that_has_met_nobody(count: int) -> None:
+    """All make new memory with it, as after a worker was replaced."""
+    group = Together(GRAPHS["skewed"](), [1] * count)
+    usual = group.run(7)
+    group.ranks[1] = CpuDevice(1).sssp_rank(group.arcs.shards(count)[1])
+    for memories, trades in ((1, usual + 1), (0, usual)):
+        assert group.run(7) == trades
+        assert group.memories == memories
 
 
 @pytest.mark.slow
@@ -144,12 +159,14 @@ def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPa
             time.sleep(1.5)
         return usual(rank, *given)
 
-    assert group.run(7) <= 4
+    group.run(7)
     with monkeypatch.context() as patch:
         patch.setattr(meeting, "PATIENCE_S", 0)
         patch.setattr(CpuPeerSsspRank, "_given", late)
         for _ in range(MOST_FAILURES):
             assert group.run(7) > 4
+            # Who is late writes to it still.
+            assert all(rank.greeting == (0, 0) for rank in group.ranks)
         assert not any(rank.may_meet for rank in group.ranks)
     assert group.run(7) > 4
 
@@ -157,6 +174,7 @@ def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("busy", [{0}, {0, 1}])
 def test_threads_that_another_search_has(busy: set[int]) -> None:
     group = Together(GRAPHS["skewed"](), (1, 1))
+    group.run(7)
     with ExitStack() as stack:
         for number in busy:
             stack.enter_context(group.ranks[number]._team._one_launch)

@@ -23,6 +23,16 @@ class PeerRank(Protocol):
         ``search`` is what the ranks of this process share.
         """
 
+    @property
+    def greeting(self) -> tuple[int, int]:
+        """What tells others that this rank has met them before; zeros if it has not."""
+
+    def has_met(self, greetings: Sequence[int]) -> bool:
+        """Whether all have met, and can search at once; the same on all."""
+
+    def offer(self) -> tuple[int, ...]:
+        """What others need to reach this rank's memory; zeros if there is too little of it."""
+
 
 @runtime_checkable
 class BfsPeerRank(PeerRank, BfsRank, Protocol):
@@ -40,21 +50,11 @@ class BfsPeerRank(PeerRank, BfsRank, Protocol):
     joins: bool
     """Whether they need memory that all their processes map, as a `Joinable` gets it."""
 
-    @property
-    def greeting(self) -> tuple[int, int]:
-        """What tells others that this rank has met them before; zeros if it has not."""
-
-    def has_met(self, greetings: Sequence[int]) -> bool:
-        """Whether all have met, and can search at once; the same on all."""
-
     def introduce(self, search: object) -> tuple[int, ...]:
         """Who this rank is, for others; zeros if its device is taken by another ``search``."""
 
     def can_meet(self, introduced: Sequence[int]) -> bool:
         """Whether ranks can search together that were introduced so; the same on all."""
-
-    def offer(self) -> tuple[int, ...]:
-        """What others need to reach this rank's memory; zeros if there is too little of it."""
 
     def join(self, offers: Sequence[int]) -> bool:
         """Reach everyone's memory; False if that is refused."""
@@ -99,6 +99,18 @@ class SsspPeerRank(PeerRank, SsspInnerRank, Protocol):
     @property
     def threads(self) -> int:
         """Threads that it would search by."""
+
+    def rejoin(self, shared: SsspShared, greetings: Sequence[int]) -> bool:
+        """Share distances in the memory that is kept; False if not all ranks have the same.
+
+        It is no longer kept in any case: who gives up may still write to it.
+        """
+
+    def keep(self, shared: SsspShared, name: int) -> None:
+        """Keep the memory of the distances for the next search, if they are common to all.
+
+        ``name`` is what all call it.
+        """
 
     def settle(self, shared: SsspShared, root: int, outset: Outset, threads: int) -> Settled | None:
         """Find the distances of all own rows, together with all other ranks: ``threads`` in all.

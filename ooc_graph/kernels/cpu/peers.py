@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.common.team import GENERATION, OPERATION, Team, new_control
 from ooc_graph.types import Dealing, IntArray
 
+_NAME_BITS = 24
 MOST_FAILURES = 3
 """A rank that has given up so often in a row does not search together with others again."""
 
@@ -24,6 +26,7 @@ class LaunchesTogether:
     _dealing: Dealing
     _team: Team
     _failures = 0
+    _name = 0  # of the common memory that is kept
 
     @property
     def may_meet(self) -> bool:
@@ -33,6 +36,21 @@ class LaunchesTogether:
     def is_free(self, search: object) -> bool:
         """As of `PeerRank`: the process's threads. Of its ranks one may have them, the first."""
         return self._team.is_free and vars(search).setdefault("asked_by", self) is self
+
+    @property
+    def greeting(self) -> tuple[int, int]:
+        """As of `PeerRank`: the name of the memory that is kept, and its square."""
+        return self._name, self._name**2
+
+    def has_met(self, greetings: Sequence[int]) -> bool:
+        """As of `PeerRank`."""
+        names, squares = greetings
+        # Numbers are equal if the square of their sum is as large as it can be.
+        return names > 0 and names**2 == self._dealing.shards * squares
+
+    def offer(self) -> tuple[int, ...]:
+        """As of `PeerRank`: part of the name that the common memory is to have."""
+        return (1 + secrets.randbits(_NAME_BITS),)
 
     def _launched(
         self, kernel: Callable[..., None], done: int, common: IntArray, *given: Any

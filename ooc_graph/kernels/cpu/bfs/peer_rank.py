@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,7 +24,6 @@ from ooc_graph.types import AnyArray, Dealing
 
 MOST_LEVELS = 1 << 20
 """Graphs that may have more are searched by supersteps from the first time on that they do."""
-_NAME_BITS = 24
 
 
 class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
@@ -43,7 +41,7 @@ class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
     ) -> None:
         super().__init__(dealing, out, into, never, team)
         self._common: Common | None = None
-        self._name = self._introduced = self._members = 0
+        self._introduced = self._members = 0
         self._search: CpuBfsShared | None = None
         self._levels = self._root = 0
         self._has_launched = False
@@ -52,17 +50,6 @@ class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
         """Forget everything, and claim the root if this rank owns it."""
         self._root, self._has_launched = root, False
         super().start(root)
-
-    @property
-    def greeting(self) -> tuple[int, int]:
-        """As of `BfsPeerRank`: the name of the memory that is kept, and its square."""
-        return self._name, self._name**2
-
-    def has_met(self, greetings: Sequence[int]) -> bool:
-        """As of `BfsPeerRank`."""
-        names, squares = greetings
-        # Numbers are equal if the square of their sum is as large as it can be.
-        return names > 0 and names**2 == self._dealing.shards * squares
 
     def introduce(self, search: CpuBfsShared) -> tuple[int, ...]:
         """As of `BfsPeerRank`."""
@@ -74,10 +61,6 @@ class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
         processes, threads = zip(*each_of(self._dealing, introduced), strict=True)
         self._introduced = sum(threads)
         return len(set(processes)) == len(processes)
-
-    def offer(self) -> tuple[int, ...]:
-        """As of `BfsPeerRank`: part of the name that the common memory is to have."""
-        return (1 + secrets.randbits(_NAME_BITS),)
 
     def join(self, offers: Sequence[int]) -> bool:
         """As of `BfsPeerRank`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ooc_graph.kernels.common.peers import Outset, Settled
@@ -24,14 +26,14 @@ from ooc_graph.kernels.cpu.sssp.push import HeadedRows
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.kernels.cpu.sssp.together import search_together
-from ooc_graph.types import Dealing
+from ooc_graph.types import AnyArray, Dealing
 
 
 class CpuPeerSsspRank(LaunchesTogether, CpuSsspRank):
     """A rank with all its rows in memory: also an `SsspPeerRank`.
 
     It searches with others if each is the only one of its process, whose threads nobody else uses,
-    and all processes map common distances.
+    and all processes map common distances. Their memory is kept for later searches.
     """
 
     def __init__(
@@ -39,11 +41,25 @@ class CpuPeerSsspRank(LaunchesTogether, CpuSsspRank):
     ) -> None:
         super().__init__(dealing, out, into, known, team)
         self._headed = into
+        self._memory: AnyArray | None = None
 
     @property
     def threads(self) -> int:
         """As of `SsspPeerRank`."""
         return self._team.threads
+
+    def rejoin(self, shared: CpuSsspShared, greetings: Sequence[int]) -> bool:
+        """As of `SsspPeerRank`."""
+        memory, (self._memory, self._name) = self._memory, (None, 0)
+        if not self.has_met(greetings):
+            return False
+        shared.join(memory, self._dealing.shard, self._dealing.shards)
+        return True
+
+    def keep(self, shared: CpuSsspShared, name: int) -> None:
+        """As of `SsspPeerRank`."""
+        if shared.common is not None:
+            self._memory, self._name = shared.memory, name
 
     def settle(
         self, shared: CpuSsspShared, root: int, outset: Outset, threads: int

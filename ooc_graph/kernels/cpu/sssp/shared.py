@@ -137,7 +137,8 @@ class CpuSsspShared(SharedBounds):
         self.is_joined = False
         """Whether the distances are those of all ranks, which see at once what others find."""
         self.common: AnyArray | None = None
-        """`COMMON_BYTES` of zeros, if ``parts`` processes map them."""
+        """The end of ``memory``, `COMMON_BYTES`, if ``parts`` processes map it."""
+        self.memory: AnyArray | None = None
         self.parts = 1
 
     @property
@@ -154,7 +155,7 @@ class CpuSsspShared(SharedBounds):
         self.is_joined = True
         if memory is not None:
             rows, size = len(self.distance), self.distance.nbytes
-            self.common, self.parts = memory[self._common_at :], parts
+            self.memory, self.common, self.parts = memory, memory[self._common_at :], parts
             self.distance = memory[:size].view(self.distance.dtype)
             self.distance[rows * part // parts : rows * (part + 1) // parts] = self.top[0]
 
@@ -165,7 +166,8 @@ class CpuSsspShared(SharedBounds):
         """
         rows = len(self.distance)
         # Before there is memory for others.
-        self.distance, self.is_joined, self.common = self.distance[:0].copy(), False, None
+        self.distance, self.is_joined = self.distance[:0].copy(), False
+        self.memory = self.common = None
         self.distance = np.full(rows, self.top[0], self.top.dtype)
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
