@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,9 @@ class CpuSsspShared(SharedBounds):
 
     def __init__(self, vertices: int, dtype: np.dtype[Any]) -> None:
         super().__init__(dtype)
-        self.distance = np.full(vertices, self.top[0], dtype)
+        self._vertices = vertices
+        self._distance: AnyArray | None = None
+        self._making = Lock()
         self.waiting = np.zeros(words_for(vertices), np.uint64)
         self._marks = np.zeros(vertices, np.uint8)
         self._list = np.empty(vertices, id_dtype(vertices))
@@ -142,33 +145,42 @@ class CpuSsspShared(SharedBounds):
         self.parts = 1
 
     @property
+    def distance(self) -> AnyArray:
+        """Distances of all vertices; made if asked for, as most searches join those of others."""
+        with self._making:
+            if self._distance is None:
+                self._distance = np.full(self._vertices, self.top[0], self.top.dtype)
+            return self._distance
+
+    @property
     def joined_bytes(self) -> int:
         """Bytes of the distances, and behind them of what ranks have that search together."""
         return self._common_at + COMMON_BYTES
 
     @property
     def _common_at(self) -> int:
-        return -(-self.distance.nbytes // _ALIGNED) * _ALIGNED
+        return -(-self._bytes // _ALIGNED) * _ALIGNED
+
+    @property
+    def _bytes(self) -> int:
+        return self._vertices * self.top.dtype.itemsize
 
     def join(self, memory: AnyArray | None, part: int, parts: int) -> None:
         """Have the distances in memory that all processes map, of which this fills a part."""
         self.is_joined = True
         if memory is not None:
-            rows, size = len(self.distance), self.distance.nbytes
+            rows = self._vertices
             self.memory, self.common, self.parts = memory, memory[self._common_at :], parts
-            self.distance = memory[:size].view(self.distance.dtype)
-            self.distance[rows * part // parts : rows * (part + 1) // parts] = self.top[0]
+            self._distance = memory[: self._bytes].view(self.top.dtype)
+            self._distance[rows * part // parts : rows * (part + 1) // parts] = self.top[0]
 
     def part(self) -> None:
         """Have distances of this process alone, as at first; others may still write to joined ones.
 
         All do so at the same time.
         """
-        rows = len(self.distance)
-        # Before there is memory for others.
-        self.distance, self.is_joined = self.distance[:0].copy(), False
+        self._distance, self.is_joined = None, False
         self.memory = self.common = None
-        self.distance = np.full(rows, self.top[0], self.top.dtype)
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Relax (three arrays), or change the set of those waiting for a parent (two arrays)."""
@@ -178,6 +190,8 @@ class CpuSsspShared(SharedBounds):
             return
         count, low = 0, self.top[0]
         for vertices, candidates, _ in payloads:
+            if len(vertices) == 0:
+                continue
             state = self.distance, self._marks, self._list, count
             count, low = _relax(*state, vertices, candidates, low, self.is_joined)
         self.improved = self._list[:count]
