@@ -80,27 +80,19 @@ class OnCluster(Offer):
         limits += (least - len(limits)) * [max(limits)]
         return self._resources(on_cpu, self.limit_bytes, limits, threads)
 
-    @contextmanager
-    def losses_reported(self, plan: Callable[[Resources], object]) -> Iterator[None]:
-        """Context in which too little memory is a ClusterLostError if it is for want of workers.
+    def with_lost(self, lost: str) -> tuple[str, Resources] | None:
+        """Which workers were lost, in words, and what there would be with them; None if none was.
 
-        That is so if ``plan`` raises no error for what all workers would bring.
+        ``lost`` says what was lost during a call, and may be back.
         """
-        try:
-            yield
-        except MemoryBudgetError as error:
-            working, there = len(self._workers()), self.cluster.look()
-            # Dask's limits leave them no memory at another time either.
-            unfit = sum(bool(one.why) for at, one in self._brought.items() if at in there)
-            if (gone := self._at_first - working - unfit) > 0 or error.lost:
-                with suppress(MemoryBudgetError, MemoryError, UsageError):
-                    plan(self.resources(least=working + gone))
-                    lost = error.lost or f"{gone} of {self._at_first} workers cannot work"
-                    raise ClusterLostError(
-                        f"{lost}, and the others have too little memory: {error}; or run the same "
-                        "again when all workers are back"
-                    ) from error
-            raise
+        working, there = len(self._workers()), self.cluster.look()
+        # Dask's limits leave them no memory at another time either.
+        unfit = sum(bool(one.why) for at, one in self._brought.items() if at in there)
+        gone = self._at_first - working - unfit
+        if gone <= 0 and not lost:
+            return None
+        words = lost or f"{gone} of {self._at_first} workers cannot work"
+        return words, self.resources(least=working + gone)
 
     def _workers(self) -> dict[str, WorkerState]:
         """Workers that can work and have said how much memory they bring; or ClusterLostError."""

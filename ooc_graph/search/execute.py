@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from ooc_graph.errors import ClusterLostError, DeviceBusyError, MemoryBudgetErro
 from ooc_graph.kernels.cuda.runtime.modules import forget_frames
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Key, Refusal, kind_of, said_by
-from ooc_graph.model.resources import AUTO, CUDA
+from ooc_graph.model.resources import AUTO, CUDA, Resources
 from ooc_graph.model.strategy import PINNED
 from ooc_graph.report.reporter import Reporter, note_fallback
 from ooc_graph.runtime import engine_cache
@@ -29,10 +29,27 @@ def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
         return try_plan_at(workplace, graph, request)
 
 
-def _losses_reported(
-    workplace: Workplace, graph: Graph, request: Request
-) -> AbstractContextManager[None]:
-    return workplace.losses_reported(lambda resources: plan(graph, request, resources))
+@contextmanager
+def _losses_reported(workplace: Workplace, graph: Graph, request: Request) -> Iterator[None]:
+    """Context in which too little memory is a ClusterLostError if it is for want of workers."""
+    try:
+        yield
+    except MemoryBudgetError as error:
+        found = workplace.with_lost(error.lost)
+        if found is None or not _fits(graph, request, found[1]):
+            raise
+        raise ClusterLostError(
+            f"{found[0]}, and the others have too little memory: {error}; or run the same again "
+            "when all workers are back"
+        ) from error
+
+
+def _fits(graph: Graph, request: Request, resources: Resources) -> bool:
+    try:
+        plan(graph, request, resources)
+    except (MemoryBudgetError, MemoryError, UsageError):
+        return False
+    return True
 
 
 def try_plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
