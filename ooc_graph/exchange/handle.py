@@ -78,16 +78,18 @@ def serve(terms: Terms, member: int, make: Make, finish: Finish | None, leaves: 
     box = None if resident is None else resident.box(terms.run_id, terms.attempt)
     if resident is None or box is None:
         return Aborted(f"{worker.address} no longer has the attempt", None)
-    box.is_manned = True
+    box.is_manned, is_done = True, False
     try:
         party = Party(terms, member, worker, box, lambda: _is_wanted(worker, key))
-        return _play(party, make, finish, leaves)
+        finished = _play(party, make, finish, leaves)
+        is_done = True
+        return finished
     except AttemptAbortedError as error:
         return Aborted(error.cause, error.lost, isinstance(error, SharingRefusedError))
     except Exception as error:  # noqa: BLE001 -- carried to the client, who raises it again
         return Failed(_portable(error), traceback.format_exc())
     finally:
-        resident.close_soon(terms.run_id, terms.attempt)
+        resident.close_soon(terms.run_id, terms.attempt, is_done=is_done)
 
 
 def _play(party: Party, make: Make, finish: Finish | None, leaves: bool) -> Finished:

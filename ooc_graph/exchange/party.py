@@ -20,7 +20,7 @@ from ooc_graph.exchange.doors import TICK_S
 from ooc_graph.exchange.interface import DivergedRanksError, ExchangeStats
 from ooc_graph.exchange.messages import Messages
 from ooc_graph.exchange.parcel import PART_BYTES, Kind, Parcel, Part, Postbox
-from ooc_graph.exchange.resident import WAITS_FOR_OP
+from ooc_graph.exchange.resident import DONE, WAITS_FOR_OP
 from ooc_graph.exchange.routing import Terms
 from ooc_graph.exchange.shared_memory import SharedMemory
 from ooc_graph.exchange.transport import LOOP_STOPPED, AttemptAbortedError, Transport
@@ -41,11 +41,12 @@ class Party:
         self, terms: Terms, member: int, worker: Worker, box: Postbox, is_wanted: Callable[[], bool]
     ) -> None:
         self.terms, self.member = terms, member
-        self.supersteps = 0
+        self.supersteps, self._kind = 0, Kind.DONE
         self._box, self._is_wanted = box, is_wanted
         self._loop: asyncio.AbstractEventLoop = cast(Any, worker.loop).asyncio_loop
         self._failure: Exception | None = None
         self._guarding: Future[None] | None = None
+        self._done: set[int] = set()  # members that are, and are waited for
         self._quiet_since_s, self._seconds = time.monotonic(), 0.0
         names, count = [address for address, _ in terms.party], len(terms.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
@@ -69,10 +70,10 @@ class Party:
         self._transports = [one for one in both if one is not None and one.members]
 
     def stats(self) -> ExchangeStats:
-        """What this worker has traded; the last trade was about being done, no superstep."""
+        """What this worker has traded."""
         memory = self._memory
         return ExchangeStats(
-            supersteps=self.supersteps - 1,
+            supersteps=self.supersteps,
             bytes_sent=sum(transport.bytes_sent for transport in self._transports),
             bytes_shared=0 if memory is None else memory.bytes_sent,
             links=len(self._others),
@@ -90,11 +91,18 @@ class Party:
     ) -> Mapping[int, Sequence[Parcel]]:
         """Send parts to every other worker and wait for theirs; called by the task's thread.
 
-        Workers are named by their position in the party, and must all ask for the same kind.
+        Workers are named by their position in the party, and must all ask for the same kind. Who
+        is done waits for no worker of the same host, and is sent nothing if there are no others.
         Parcels come in the order of their parts. Their arrays are to be read before the next trade,
         and not kept.
         """
         self.check()
+        self._kind = kind
+        if kind is Kind.DONE and not self.has_far:
+            # What others have sent has been taken, and what was sent is where they take it.
+            if self._memory is not None:
+                self._memory.keep_links()
+            return {}
         if self.has_far:
             self._begin_guard()
         mail: dict[int, Sequence[Parcel]] = {}
@@ -110,9 +118,10 @@ class Party:
             self.check()
             raise
         self._seconds += time.monotonic() - self._quiet_since_s
-        self.supersteps += 1
         self._require_same_kind(kind, mail)
-        if kind is Kind.DONE and self._memory is not None:
+        if kind is not Kind.DONE:
+            self.supersteps += 1
+        elif self._memory is not None:
             self._memory.keep_links()
         return mail
 
@@ -151,11 +160,14 @@ class Party:
     def _require_same_kind(self, kind: Kind, mail: Mapping[int, Sequence[Parcel]]) -> None:
         for member, parcels in mail.items():
             if parcels[0].kind is not kind:
-                raise DivergedRanksError(
-                    f"superstep {self.supersteps - 1}: ranks {self.terms.party[self.member][1]} "
-                    f"ask to {kind.value}, ranks {self.terms.party[member][1]} "
-                    f"to {parcels[0].kind.value}"
-                )
+                raise self._diverged(member, parcels[0].kind)
+
+    def _diverged(self, member: int, theirs: Kind) -> DivergedRanksError:
+        of = self.terms.party
+        return DivergedRanksError(
+            f"superstep {self.supersteps}: ranks {of[self.member][1]} ask to {self._kind.value}, "
+            f"ranks {of[member][1]} to {theirs.value}"
+        )
 
     def _begin_guard(self) -> None:
         """Have the event loop look after the attempt from now on."""
@@ -214,6 +226,11 @@ class Party:
             # Its last parcel and its leaving may have crossed with the question.
             if superstep is None and member in self._awaited():
                 raise AttemptAbortedError(f"{address} left the attempt")
+            if superstep == DONE and member in self._awaited():
+                # Whoever was frozen has had time since the last question to take what has come.
+                if member in self._done:
+                    raise self._diverged(member, Kind.DONE)
+                self._done.add(member)
             self._messages.note_miss(member, -1 if superstep is None else superstep)
 
     def _awaited(self) -> set[int]:

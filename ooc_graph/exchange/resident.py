@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from collections import deque
 from typing import cast
 
 from distributed import Worker, WorkerPlugin
@@ -20,6 +21,11 @@ WAITS_FOR_OP = "ooc_graph_waits_for"
 KEPT = "kept"
 STALE = "stale"
 
+DONE = -2
+"""Answer instead of a superstep: the ranks of the attempt have come to their end here."""
+_MOST_DONE = 64
+"""Attempts of which a worker knows that."""
+
 UNMANNED = 5
 """Times the patience that a postbox waits for its task."""
 
@@ -35,6 +41,7 @@ class ExchangePlugin(WorkerPlugin):
     def __init__(self) -> None:
         self._boxes: dict[tuple[str, int], Postbox] = {}
         self._links: Links = {}  # with workers of the same host, that no attempt has
+        self._done: deque[tuple[str, int]] = deque(maxlen=_MOST_DONE)
 
     def setup(self, worker: Worker) -> None:
         """Add the handlers that other workers call."""
@@ -75,8 +82,10 @@ class ExchangePlugin(WorkerPlugin):
         """Postbox of an open attempt, None if it is not open; from any thread."""
         return self._boxes.get((run_id, attempt))
 
-    def close_soon(self, run_id: str, attempt: int) -> None:
-        """Have the event loop close the attempt; from any thread."""
+    def close_soon(self, run_id: str, attempt: int, *, is_done: bool) -> None:
+        """Have the event loop close the attempt, whose ranks may be done; from any thread."""
+        if is_done:
+            self._done.append((run_id, attempt))
         self._loop.call_soon_threadsafe(self.close, run_id, attempt, "its ranks ended here")
 
     def close(self, run_id: str, attempt: int, cause: str) -> bool:
@@ -105,7 +114,9 @@ class ExchangePlugin(WorkerPlugin):
         return KEPT
 
     async def waits_for(self, run_id: str, attempt: int, sender: int) -> int | None:
-        """Handler: as of `Postbox`, for an attempt; None if it is not open here."""
+        """Handler: as of `Postbox`, for an attempt; or `DONE`; None if it is not open here."""
+        if (run_id, attempt) in self._done:
+            return DONE
         box = self.box(run_id, attempt)
         if box is None or box.aborted.done():
             return None

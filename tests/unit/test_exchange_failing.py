@@ -140,6 +140,29 @@ def test_ranks_that_diverge_are_found(four: Client, workers: int) -> None:
         run(four, make_diverging, SHARDS, workers=addresses(four)[:workers])
 
 
+def make_ending_early(ranks: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Seen]]:
+    """The ranks of one worker alone."""
+    return nullcontext(({rank: twice(first=0 in ranks) for rank in ranks}, Seen()))
+
+
+def twice(*, first: bool) -> Generator[Any, Any, None]:
+    yield Share((0,))
+    if not first:
+        yield Share((0,))
+
+
+def test_a_worker_whose_ranks_end_early_is_found(four: Client) -> None:
+    """By the next question but one: nobody tells workers of its own host that it is done."""
+    silence_s = party_module.SILENCE_S
+    four.run(be_silent_for, 0.2)
+    try:
+        with pytest.raises(DivergedRanksError, match=r"superstep 1: .* to share, .* to done"):
+            run(four, make_ending_early, SHARDS)
+    finally:
+        four.run(be_silent_for, silence_s)
+    assert set(open_boxes(four).values()) == {0}
+
+
 def mixed(rank: int) -> Generator[Any, Any, None]:
     yield Route(np.arange(4, dtype=np.int64 if rank < 4 else np.uint32))
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
-from itertools import count
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -265,14 +264,14 @@ def test_workers_that_cannot_connect_do_without() -> None:
     assert "cannot share memory: not allowed; the search begins again without" in said[0]
 
 
-def refuse_at(number: int, dask_worker: Any) -> None:
-    """Have a worker be refused when it links for the so-manieth time."""
-    link, calls = Door.link, count(1)
+def refuse_among(number: int, dask_worker: Any) -> None:
+    """Have a worker be refused when it links with so many others."""
+    link = Door.link
 
-    def refused(self: Door, *given: Any) -> Any:
-        if next(calls) == number:
+    def refused(self: Door, member: int, others: Any, check: Any) -> Any:
+        if len(others) == number:
             raise PermissionError("not allowed")
-        return link(self, *given)
+        return link(self, member, others, check)
 
     Door.link = refused  # type: ignore[method-assign]
 
@@ -280,8 +279,8 @@ def refuse_at(number: int, dask_worker: Any) -> None:
 def test_any_number_of_workers_may_be_refused() -> None:
     said: list[str] = []
     with start(4) as cluster, Client(cluster) as client:
-        for number, address in enumerate(addresses(client)[:3], 1):
-            client.run(partial(refuse_at, number), workers=[address])
+        for number, address in zip((3, 2, 1), addresses(client), strict=False):
+            client.run(partial(refuse_among, number), workers=[address])
         results, stats = run(client, partial(make_sharing, 2), 4, note=said.append)
     assert results[0][0] == [(6, 0, 4), (6, 4, 4)]
     assert (stats.links, stats.links_shared) == (12, 0)
