@@ -28,7 +28,8 @@ graph, store = small_pairs.graph, small_pairs.store
 
 
 def test_the_command(store: Path, called: Call) -> None:
-    Path("s.txt").write_text("# some\n17\n\n 3\n598\n")
+    # As Windows saves text.
+    Path("s.txt").write_text("\ufeff# some\r\n17\r\n\r\n 3\r\n598\r\n", encoding="utf-8")
     np.save("t.npy", np.array([605, 3]))
     words = ["apsp", store, "--sources", "s.txt", "--targets", "t.npy", "--out", "d.zarr"]
     ended = called(*words)
