@@ -95,6 +95,7 @@ def test_the_command_gives_parents(store: Path, called: Call) -> None:
         (["--targets", "unknown.txt"], "vertex 4 is not in the graph"),
         (["--sources", "0"], "0 sources are asked for"),
         (["--sources", "9" * 5000], "cannot be read"),
+        (["--sources", "https://u:secret@h/s.txt"], ": --sources: https://h/s.txt is a URL, and"),
         (["--sources", "nothing.npy"], "nothing.npy: cannot be read as an array"),
         (["--targets", "archive.npy"], "archive.npy: cannot be read as an array"),
         (["--sources", "huge.npy"], "the file is shorter"),
