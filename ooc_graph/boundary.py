@@ -127,8 +127,8 @@ def own_errors(*others: type[Exception]) -> Iterator[None]:
 
     ClusterLostError for whatever Dask raises if processes or connections are gone,
     MemoryBudgetError for memory and threads that the system refuses, UsageError if it allows no
-    more open files, DiskFullError and StorageError for all else that it says of files, and
-    UnexpectedError for the rest. Errors of the ``others`` are raised as they are.
+    more open files or such a path, DiskFullError and StorageError for all else that it says of
+    files, and UnexpectedError for the rest. Errors of the ``others`` are raised as they are.
     """
     try:
         yield
@@ -159,6 +159,9 @@ def _own(error: Exception) -> errors.OocGraphError:
         is_full = error.errno in errors.DISK_FULL_ERRNOS
         advice = "; free some space and run the same again"
         return errors.DiskFullError(said + advice) if is_full else errors.StorageError(said)
+    if type(error) is ValueError and said == "embedded null byte":
+        # Python says so of paths, and names none.
+        return errors.UsageError("a path has a null character in it, which no file's name may have")
     return errors.UnexpectedError(
         f"{type(error).__name__}: {said} (if the call is as documented, this is a defect of "
         "ooc_graph: please report it with its traceback)"

@@ -338,7 +338,7 @@ def test_another_build_begins_anew(
     options, said = change(folder), list[str]()
     monkeypatch.setattr("ooc_graph.types.NoProgress.note", lambda _, text: said.append(text))
     identity = build_once(folder, **options)
-    assert said == [f"a build that was stopped is not continued: it had another {what}"]
+    assert said == [f"what a stopped run left is not used: {what} changed"]
     assert len(counted.made) == 2 * PARTS
     assert identity == build_once(folder, "undisturbed.zarr", **options)
 

@@ -22,7 +22,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.runtime import cluster, joined_cluster
 from tests import refusing
-from tests.command_line import call, command, listing
+from tests.command_line import Ended, call, command, listing, running
 from tests.refusing import GOOD, Call, made, refused, write
 
 here, at_once, in_process = refusing.here, refusing.at_once, refusing.in_process
@@ -271,6 +271,25 @@ def test_nobody_at_the_address_is_worth_a_retry(
     monkeypatch.setattr(joined_cluster, "CONNECT_S", 1)
     done = call(monkeypatch, capsys, "build", "e.txt", "g.zarr", "--scheduler", "tcp://127.0.0.1:1")
     refused(done, "tcp://127.0.0.1:1", code=75)
+    assert listing(here) == before
+
+
+def test_a_scheduler_that_ends_is_one_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(here / "e.txt", GOOD)
+    before = listing(here)
+    for name in ("PATIENCE", "ANSWER_TIMEOUT"):
+        monkeypatch.setenv(f"DASK_OOC_GRAPH__{name}", "2s")
+    words = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    with running(["-m", *words, "--no-dashboard"]) as scheduler:
+        assert scheduler.stderr is not None
+        address = next(line for line in scheduler.stderr if "Scheduler at" in line).split()[-1]
+        build = ["build", here / "e.txt", here / "g.zarr", "--scheduler", address]
+        with running(["-m", "ooc_graph", *build]) as process:
+            assert process.stderr is not None
+            next(line for line in process.stderr if "waiting for a worker" in line)
+            scheduler.kill()
+            left = process.stderr.read()
+    refused(Ended(process.returncode, "", left), "the Dask scheduler has not answered", code=75)
     assert listing(here) == before
 
 

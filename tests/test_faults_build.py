@@ -242,6 +242,32 @@ def test_an_input_error_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
+@pytest.mark.parametrize(("name", "stage"), [("e.csv", "stage_unit"), ("e.npy", "count_ids")])
+def test_files_that_change_while_they_are_read_are_refused(
+    name: str, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, edges = tmp_path / name, np.arange(20).reshape(10, 2)
+    plain = getattr(input_stages, stage)
+
+    def write(table: Any) -> None:
+        if path.suffix == ".npy":
+            np.save(path, table)
+        else:
+            np.savetxt(path, table, "%d", ",")
+
+    def change(*given: Any) -> Any:
+        found = plain(*given)
+        write(edges[::-1])
+        return found
+
+    write(edges)
+    source = open_source(str(path))
+    monkeypatch.setattr(input_stages, stage, change)
+    with pytest.raises(InputError, match="changed while they were read"):
+        build_here(source, tmp_path / "g.zarr")
+    assert [left.name for left in tmp_path.iterdir()] == [name]
+
+
 def test_a_signal_while_what_was_written_is_removed_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,8 @@ graph, store = small_pairs.graph, small_pairs.store
 
 
 def test_the_command(store: Path, called: Call) -> None:
-    Path("s.txt").write_text("# some\n17\n\n 3\n598\n")
+    # As Windows saves text.
+    Path("s.txt").write_text("\ufeff# some\r\n17\r\n\r\n 3\r\n598\r\n", encoding="utf-8")
     np.save("t.npy", np.array([605, 3]))
     words = ["apsp", store, "--sources", "s.txt", "--targets", "t.npy", "--out", "d.zarr"]
     ended = called(*words)
@@ -94,6 +95,7 @@ def test_the_command_gives_parents(store: Path, called: Call) -> None:
         (["--targets", "unknown.txt"], "vertex 4 is not in the graph"),
         (["--sources", "0"], "0 sources are asked for"),
         (["--sources", "9" * 5000], "cannot be read"),
+        (["--sources", "https://u:secret@h/s.txt"], ": --sources: https://h/s.txt is a URL, and"),
         (["--sources", "nothing.npy"], "nothing.npy: cannot be read as an array"),
         (["--targets", "archive.npy"], "archive.npy: cannot be read as an array"),
         (["--sources", "huge.npy"], "the file is shorter"),

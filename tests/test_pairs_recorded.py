@@ -30,6 +30,7 @@ from ooc_graph.sinks.in_store import InStore
 from ooc_graph.strategies.many import dividing
 from ooc_graph.strategies.many import tasks as many_tasks
 from ooc_graph.types import NoProgress, Rows
+from tests.said import Said
 from tests.test_pairs_stored import edges
 
 THREADS, BATCH, BATCHES = 2, 32, 4
@@ -253,6 +254,9 @@ def test_a_chunk_that_cannot_be_written_ends_the_search(
             searcher(stores, "weighted")(out=tmp_path / "d.zarr")
     # Nobody writes any more.
     assert recorded(tmp_path) == set(finished.numbers)
+    said = Said()
+    searcher(stores, "weighted")(out=tmp_path / "d.zarr", cutoff=3.0, progress=said)
+    assert said.notes[0] == "what a stopped run left is not used: cutoff changed"
 
 
 def test_a_batch_of_levels_that_was_left_is_told_to_nobody() -> None:

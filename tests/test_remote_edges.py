@@ -312,8 +312,13 @@ def test_no_credentials(s3: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_what_cannot_be_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"^ftp://h/e: ftp:// is not read; there are s3://, "):
         og.open_source("ftp://h/e")
+    with pytest.raises(UsageError, match=r"^S3://b/e: S3:// is not read; there are s3://, "):
+        og.open_source("S3://b/e")
     with pytest.raises(UsageError, match="names no file"):
         og.open_source("s3://")
+    for url in ("http://127.0.0.1:port/e.csv", "s3://no bucket!/e.csv"):
+        with pytest.raises(InputError, match=r": cannot be read \(.*look at the URL, and at what "):
+            og.open_source(url)
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     with pytest.raises(UsageError, match=r"gs:// needs gcsfs; .*pip install 'ooc-graph\[remote\]'"):
         og.open_source("gs://bucket/e.csv")

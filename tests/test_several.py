@@ -206,6 +206,12 @@ def test_a_folder_of_something_else_is_refused(graph: og.Graph, tmp_path: Path) 
     answers = og.bfs(other, keys, out=all_of_them, overwrite=True)
     assert sorted(stores(all_of_them)) == sorted(f"{key}.zarr" for key in keys.tolist())
     assert answers[0].level.max() > 0
+    # Half of a store, as a copy leaves it that was stopped.
+    (all_of_them / f"{keys[0]}.zarr" / "manifest.json").unlink()
+    with pytest.raises(
+        OutputExistsError, match=rf"{keys[0]}\.zarr: is not a store of this package"
+    ):
+        og.bfs(other, keys, out=all_of_them)
 
 
 def test_a_folder_whose_key_is_missing_is_damaged(graph: og.Graph, tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ def test_another_search_begins_at_its_root(
     lose("sssp", graph, folder / "r.zarr", cluster, flag, monkeypatch)
     search("bfs", graph, folder / "r.zarr", cluster, said)
     assert not any(GOES_ON in note for note in said.notes)
+    assert "what a stopped run left is not used: kernel changed" in said.notes
     assert left(folder) == {"r.zarr"}
 
 

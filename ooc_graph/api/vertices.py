@@ -74,8 +74,8 @@ def drawn(graph: Graph, count: int) -> IntArray:
 def ids_in(path: Path) -> IntArray:
     """Vertex ids of a file, each once: ``.npy`` of integers, or text with one on each line.
 
-    Empty lines and those that begin with ``#`` do not count. InputError: it is neither, or has no
-    vertices, or one twice.
+    Empty lines, those that begin with ``#``, and a byte order mark do not count. InputError: it is
+    neither, or has no vertices, or one twice.
     """
     found = _ids_of_array(path) if path.suffix == ".npy" else _ids_of_text(path)
     if not len(found):
@@ -100,7 +100,7 @@ def _ids_of_array(path: Path) -> IntArray:
 
 def _ids_of_text(path: Path) -> IntArray:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             return np.array(list(_parsed(path, file)), np.int64)
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", path=path) from None

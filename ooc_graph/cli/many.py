@@ -16,6 +16,7 @@ from ooc_graph.cli.groups import command
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.layout.outputs import refuse_output
+from ooc_graph.remote.urls import file_path
 from ooc_graph.report.graph500 import in_seconds
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray
@@ -86,11 +87,9 @@ def given_sources(graph: Graph, sources: str) -> IntArray | None:
 
     if sources == "all":
         return None
-    if sources == "":
-        raise UsageError("--sources: an empty word is no file")
     # So long that there are fewer vertices it is no number, and taken for a file's name.
     is_number = sources.isdecimal() and sources.isascii() and len(sources) < 20
-    return drawn(graph, int(sources)) if is_number else ids_in(Path(sources))
+    return drawn(graph, int(sources)) if is_number else ids_in(file_path(sources, "--sources"))
 
 
 @command("""\

@@ -16,7 +16,7 @@ import json
 import shutil
 import struct
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -157,17 +157,6 @@ def key_of(folder: Path) -> str | None:
         return content_of(folder / _KEY).decode(errors="replace")
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
-
-
-def key_for(begun_with: Mapping[str, str]) -> str:
-    """Key of checkpoints whose bytes follow from this."""
-    return json.dumps(begun_with, sort_keys=True)
-
-
-def differing(key: str, begun_with: Mapping[str, str]) -> list[str]:
-    """Names of what a key that `key_for` made has otherwise. ValueError, TypeError: no such key."""
-    before = dict(parsed(key))
-    return [name for name in {**begun_with, **before} if before.get(name) != begun_with.get(name)]
 
 
 def write_checkpoint(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.layout.checkpoints import Checkpoints, Keeps, always, key_of
-from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.chunks import FileEntry, make_folders
 from ooc_graph.layout.digests import digest_of
 from ooc_graph.layout.locks import locked
 from ooc_graph.layout.manifest import Manifest
@@ -139,6 +139,7 @@ class Partial:
         ]
 
     def _write(self, path: str, content: bytes) -> FileEntry:
+        make_folders(self.folder, (self.folder / path).parent)
         write_durably(self.folder / path, content)
         return FileEntry(path, len(content), digest_of(content))
 
@@ -171,7 +172,7 @@ def partial_store(
         partial = Partial(final, run_id if kept is None else kept.name.rpartition("-")[2])
         partial.other_keys = [] if kept else [*left.values()]
         try:
-            partial.spill.mkdir(parents=True, exist_ok=True)
+            make_folders(final.parent, partial.spill)
             if key is not None:
                 partial.checkpoints = Checkpoints(partial.folder, run_id, key)
             yield partial

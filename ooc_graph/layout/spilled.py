@@ -13,7 +13,7 @@ import google_crc32c
 import numpy as np
 
 from ooc_graph.layout.blocks import byte_view, write_all
-from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.chunks import FileEntry, make_folders
 from ooc_graph.layout.whole_file import naming
 from ooc_graph.types import AnyArray
 
@@ -40,7 +40,7 @@ class SpillWriter:
 
     def __init__(self, folder: Path, path: str) -> None:
         self._path, self._name = folder / path, path
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(folder, self._path.parent)
         self._file = self._path.open("wb", buffering=0)
         self._crc = self._size = 0
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ooc_graph.errors import CorruptStoreError, OutputExistsError
-from ooc_graph.layout.checkpoints import ATTEMPT, SPILL, Checkpoints, differing, key_for, key_of
+from ooc_graph.layout.checkpoints import ATTEMPT, SPILL, Checkpoints, key_of
 from ooc_graph.layout.commit import rename_durably
+from ooc_graph.layout.keys import differing, key_for
 from ooc_graph.layout.kinds import kind_of
 from ooc_graph.layout.locks import locked
 from ooc_graph.layout.outputs import ID_LENGTH, make_folder, refuse_folder, refuse_long_name

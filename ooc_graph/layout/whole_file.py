@@ -71,8 +71,7 @@ def sync_folders(root: Path) -> None:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file and bring it to the disk; its folder is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file and bring it to the disk."""
     with naming(path):
         path.write_bytes(content)
     sync_file(path)

@@ -72,7 +72,7 @@ def _own(error: Exception, url: str, do: str, done: str) -> OocGraphError:
         return MissingFileError(NO_SUCH, path=shown(url))
     kind = type(chain[0]).__name__
     what = kind if status is None else f"status {status}"
-    if status is not None or any(map(_is_of_network, chain)):
+    if status is not None or (any(map(_is_of_network, chain)) and not _is_of_url(chain[0])):
         return NetworkError(f"{shown(url)}: the server cannot be {done} now ({what}); try again")
     return InputError(f"cannot be {done} ({what})", path=shown(url), advice=_LOOK)
 
@@ -106,8 +106,12 @@ def _is_missing(chain: list[BaseException]) -> bool:
     return isinstance(chain[0], FileNotFoundError)
 
 
+def _is_of_url(error: BaseException) -> bool:
+    # The first cause, as fsspec says of many that there is no such file. Certificates are no URLs.
+    is_value = isinstance(error, ValueError) and not isinstance(error, OSError)
+    return is_value or type(error).__name__ == "ParamValidationError"
+
+
 def _is_of_network(error: BaseException) -> bool:
-    if isinstance(error, ValueError):
-        return False  # about the URL
     module = type(error).__module__.partition(".")[0]
     return isinstance(error, OSError | TimeoutError) or module in _OF_NETWORKS

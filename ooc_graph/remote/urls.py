@@ -50,7 +50,8 @@ def file_path(given: Any, argument: str = "") -> Path:
 
 def scheme_of(url: str) -> str:
     """Scheme of a URL; UsageError if it is none that is read, or names nothing."""
-    scheme = url.partition("://")[0].lower()
+    scheme = url.partition("://")[0]
+    # In capitals libraries take it for the name of a bucket.
     if scheme not in LIBRARIES:
         known = ", ".join(f"{name}://" for name in LIBRARIES)
         raise UsageError(f"{shown(url)}: {scheme}:// is not read; there are {known}")

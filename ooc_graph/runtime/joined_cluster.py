@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -48,6 +49,8 @@ def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
         raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
     if scheme == "inproc" or not host or not port:
         raise UsageError(f"--scheduler {address}: names no host and port; give tcp://HOST:PORT")
+    # Of a scheduler that is lost it prints tracebacks; the error says so in one line.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     connect = partial(Client, address, security=security, timeout=CONNECT_S)
     try:
         client = within(CONNECT_S + GRACE_S, connect)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ooc_graph.exchange.worker_states import WorkerState
     from ooc_graph.runtime.worker_memory import Brought
 
-
 Done = TypeVar("Done")
 
 
@@ -58,11 +57,9 @@ class OnCluster(Offer):
         self.note = note
         self._tasks = Tasks(self.cluster, note)
         self._brought: dict[str, Brought] = {}
-        self._share: int | None = None
+        self._given = limit_bytes
         workers = self._workers()
         self._at_first = max(len(self.cluster.look()), len(workers))
-        if limit_bytes is not None:
-            self._share = limit_bytes // self._at_first
         self.limit_bytes = sum(map(self._limit, workers))
 
     def _choose_device(self) -> Device:
@@ -131,9 +128,10 @@ class OnCluster(Offer):
 
     def _limit(self, address: str) -> int:
         """Memory that a search may use of a worker."""
-        brought, share = self._brought[address], self._share
-        if share is None:
+        brought = self._brought[address]
+        if self._given is None:
             return brought.available_bytes
+        share = self._given // self._at_first
         return min(share, brought.available_bytes) if brought.is_limit else share
 
     def _rank(self, address: str) -> tuple[int, str]:
@@ -149,7 +147,9 @@ class OnCluster(Offer):
         """All threads of all workers."""
         workers = self._workers()
         slots = sum(worker.threads for worker in workers.values())
-        budget = BuildBudget(self.limit_bytes, len(workers), slots)
+        # Workers may have come or gone since the limit was taken.
+        limit_bytes = sum(map(self._limit, workers))
+        budget = BuildBudget(min(limit_bytes, self._given or limit_bytes), len(workers), slots)
         tasks = self._tasks
         try:
             yield Workforce(tasks, budget, self._everywhere, True, tasks.check, tasks.is_quiet)

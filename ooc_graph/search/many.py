@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from ooc_graph.answers.matrix import LevelsResult, PairsResult
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.keys import key_for, say_changed
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.io_stats import IoStats
@@ -161,8 +161,10 @@ class _Search:
     @contextmanager
     def _in_store(self, task: ManyTask, out: Path) -> Iterator[InStore]:
         """The store; with what another run, or another plan, left in it."""
-        key = _key(self._graph, task, self._sources)
+        known = _begun_with(self._graph, task, self._sources)
+        key = key_for(known)
         with partial_store(out, "result", overwrite=self._overwrite, key=key) as store:
+            say_changed(store.other_keys, known, self._progress)
             sink = InStore(self._graph, self._sources, self._many, store)
             sink.require_space(self._progress)
             yield sink
@@ -204,25 +206,24 @@ def _is_on_disk(task: ManyTask) -> bool:
     return task.device == CPU and task.strategy.tier == DISK
 
 
-def _key(graph: Graph, task: ManyTask, sources: IntArray) -> str:
+def _begun_with(graph: Graph, task: ManyTask, sources: IntArray) -> dict[str, str]:
     """What the bytes of all units follow from."""
-    digest = hashlib.sha256()
-    facts = {
-        "package": kernel_cache.whole_hash(),
-        "kernel": task.asked.kernel,
+    asked = task.asked
+    return {
+        "version": kernel_cache.whole_hash(),
+        "kernel": asked.kernel,
         "graph": graph.content_sha256,
-        "cutoff": task.asked.cutoff,
-        "reduce": task.asked.reduce,
-        "parents": task.asked.parents,
-        "bins": [task.asked.bins.count, task.asked.bins.width],
-        "sources a chunk": task.spec.chunk,
-        "targets": None if task.asked.targets is None else len(task.asked.targets),
-    }
-    if task.sums_on_device:
+        "sources": _digest(sources),
+        "targets": "all" if asked.targets is None else _digest(asked.targets),
+        "cutoff": str(asked.cutoff),
+        "reduce": str(asked.reduce),
+        "parents": str(asked.parents),
+        "bins": f"{asked.bins.count} {asked.bins.width}",
+        "chunks": str(task.spec.chunk),
         # Sums of floats have other last bits there; all else may be completed anywhere.
-        facts["device"] = task.device
-    digest.update(json.dumps(facts, sort_keys=True).encode())
-    digest.update(sources.data)
-    if task.asked.targets is not None:
-        digest.update(task.asked.targets.data)
-    return digest.hexdigest()
+        "device": task.device if task.sums_on_device else "",
+    }
+
+
+def _digest(positions: IntArray) -> str:
+    return hashlib.sha256(positions.data).hexdigest()

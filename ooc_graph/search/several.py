@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from ooc_graph.answers.several import Answers, store_of
 from ooc_graph.answers.within import Within
 from ooc_graph.layout.names import ORDER_OF
+from ooc_graph.layout.outputs import refuse_existing
 from ooc_graph.layout.store_folder import refuse_other_folder, store_folder, store_within
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import ANY, ROWS, Request
@@ -109,7 +110,7 @@ def search_several(
     refuse_other_folder(out, begun_with, overwrite)
     first = plan_at(workplace, graph, Request(kernel, exchange, method, within=within))
     with store_folder(out, begun_with, overwrite=overwrite) as attempt:
-        left = [root for root in roots.tolist() if not store_of(out, root).exists()]
+        left = [root for root in roots.tolist() if not _is_there(store_of(out, root))]
         if done := len(roots) - len(left):
             progress.note(f"going on with {done:,} of {len(roots):,} answers written before")
         if left:
@@ -138,6 +139,12 @@ def begun_with_of(graph: Graph, kernel: str, within: Within | None = None) -> di
     """What the bytes of the answers follow from, as a folder of them records it."""
     limits = {} if within is None else within.facts
     return {"kernel": kernel, "graph": graph.content_sha256, **limits}
+
+
+def _is_there(answer: Path) -> bool:
+    """Whether an answer was written before; OutputExistsError if something else is there."""
+    refuse_existing(answer, "result", overwrite=True)
+    return answer.exists()
 
 
 def _fits_all(task: SeveralTask, plan: Plan) -> bool:

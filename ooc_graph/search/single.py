@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -16,6 +15,7 @@ from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.checkpoints import may_end_well
 from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.keys import key_for, say_changed
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import SCHEDULER, Request
@@ -73,7 +73,7 @@ def search(
     first = plan_at(workplace, graph, request)
     planned = perf_counter()
     _require_arrays(arrays, first, workplace, out)
-    writing = nullcontext() if out is None else _written(first, root, out, overwrite)
+    writing = nullcontext() if out is None else _written(first, root, out, overwrite, progress)
     reported = io_progress.reported(graph.identity, what, workplace.client, progress)
     with writing as store, progress.stage(what), reported:
 
@@ -110,19 +110,27 @@ def search(
     return replace(result, info=info)
 
 
+@contextmanager
 def _written(
-    first: Plan, root: int | None, out: Path, overwrite: bool
-) -> AbstractContextManager[Partial]:
+    first: Plan, root: int | None, out: Path, overwrite: bool, progress: Progress
+) -> Iterator[Partial]:
     """The store; with the states that ranks of another run left in it, if it was cut short."""
-    key = None
+    key, known = None, dict[str, str]()
     if first.reserved.exchange == SCHEDULER:
         from ooc_graph import kernel_cache  # noqa: PLC0415 (imports numba)
 
-        version = kernel_cache.whole_hash("traverse/*.py", "search/rank_states.py")
-        request = first.request
-        of = request.kernel, root, request.given, first.graph.content_sha256, version
-        key = hashlib.sha256(repr(of).encode()).hexdigest()
-    return partial_store(out, "result", overwrite=overwrite, key=key, keeps=_goes_on)
+        known = {
+            "kernel": first.request.kernel,
+            "graph": first.graph.content_sha256,
+            "source": str(root),
+            "options": repr(first.request.given),
+            "version": kernel_cache.whole_hash("traverse/*.py", "search/rank_states.py"),
+        }
+        key = key_for(known)
+    with partial_store(out, "result", overwrite=overwrite, key=key, keeps=_goes_on) as store:
+        if key is not None:
+            say_changed(store.other_keys, known, progress)
+        yield store
 
 
 def _goes_on(error: BaseException) -> bool:

@@ -32,7 +32,7 @@ from ooc_graph.shards.cuda_stages import (
 from ooc_graph.shards.cuda_tables import StoreLayout
 from ooc_graph.shards.cuda_work import DeviceWork, Done, Numbered, specs_of
 from ooc_graph.shards.cuda_worker import forget_idle
-from ooc_graph.shards.input_stages import InputStages
+from ooc_graph.shards.input_stages import InputStages, Written
 from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.types import NoProgress, Progress, unseen
 
@@ -101,7 +101,7 @@ class DeviceBuild(InputStages):
         if self.workforce.remote:
             self.workforce.everywhere(forget_idle)
 
-    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> Written:
         checkpoints = self.partial.checkpoints
         work = DeviceWork(
             source,
@@ -112,11 +112,10 @@ class DeviceBuild(InputStages):
         )
         given = self._device_workforce, description
         if self.workforce.remote:
-            self._stages(work, None, *given)
-            return
+            return self._stages(work, None, *given)
         own = DeviceProcess(work, self.workforce, self.progress)
         try:
-            self._stages(work, own, *given)
+            return self._stages(work, own, *given)
         finally:
             own.close()
 
@@ -126,7 +125,7 @@ class DeviceBuild(InputStages):
         own: DeviceProcess | None,
         workforce: Workforce,
         description: Future[dict[str, Any]],
-    ) -> None:
+    ) -> Written:
         tables = self._number(work, own, workforce)
         numbered = Numbered.of(tables)
         layout = work.layout(numbered)
@@ -135,7 +134,7 @@ class DeviceBuild(InputStages):
         arcs = {side: sum(some.get(side, 0) for some in of_parts) for side in layout.sides}
         (described,) = in_turn(self.workforce, [description])
         parts = tables, *written
-        self._commit_store(
+        return (
             layout.attributes(arcs, described.result()),
             arcs,
             [spec for part in parts for spec in specs_of(part)],

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial as bind
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError
@@ -25,6 +25,9 @@ from ooc_graph.shards.tally import Tally
 from ooc_graph.shards.workforce import Workforce, run_all
 from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
+
+Written: TypeAlias = tuple[dict[str, Any], dict[str, int], list[ArraySpec], list[FileEntry]]
+"""Attributes of a store, its arcs by side, its arrays and their files."""
 
 _LOG = logging.getLogger("ooc_graph")
 _STAGE_EDGES = 1 << 22
@@ -54,7 +57,14 @@ class InputStages:
             with Threads(1) as own_thread:
                 executor = own_thread if local else self.workforce.executor
                 description = executor.submit(source.describe)
-                self._run(self._rereadable(source, local), description)
+                identity = source.identity()
+                edges = self._rereadable(source, local)
+                _require_same(source, identity)
+                store = self._run(edges, description)
+                if edges is source:
+                    # It has been read until now.
+                    _require_same(source, identity)
+                self._commit_store(*store)
         finally:
             forget_tables(str(self.partial.spill))
             try:
@@ -62,8 +72,8 @@ class InputStages:
             except Exception:  # noqa: BLE001 -- of a lost cluster: the store may stand
                 _LOG.warning("workers were not asked to forget a build", exc_info=True)
 
-    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
-        """All stages from a source that can be read again."""
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> Written:
+        """All stages from a source that can be read again to what is committed."""
         raise NotImplementedError
 
     def _rereadable(self, source: EdgeSource, local: bool) -> EdgeSource:
@@ -146,3 +156,11 @@ class InputStages:
         self.report.arcs = sum(arcs.values())
         with self.report.timed("commit"):
             self.report.manifest = self.partial.commit("graph", attributes, specs, entries)
+
+
+def _require_same(source: EdgeSource, identity: str | None) -> None:
+    """Refuse input whose files are no longer those that were read first."""
+    if source.identity() != identity:
+        raise InputError(
+            "the edge files were changed while they were read", advice="build again when they stay"
+        )

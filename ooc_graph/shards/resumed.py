@@ -11,8 +11,9 @@ from pathlib import Path
 
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.layout.checkpoints import DONE, SPILL, differing, key_for, may_end_well
+from ooc_graph.layout.checkpoints import DONE, SPILL, may_end_well
 from ooc_graph.layout.commit import Partial, left_by, partial_store
+from ooc_graph.layout.keys import key_for, say_changed
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 
@@ -81,15 +82,7 @@ def tell(partial: Partial, known: Mapping[str, str], progress: Progress) -> None
     if partial.checkpoints:
         done = len(partial.checkpoints)
         progress.note(f"going on: {done:,} parts of this build were finished before")
-    for key in partial.other_keys:
-        # Those of other work are no such objects.
-        if key.startswith("{") and _NOBODY_S not in key:
-            others = differing(key, known)
-            if "device" in others:
-                # Which has code of its own.
-                others = [name for name in others if name != "version"]
-            other = " and another ".join(others)
-            progress.note(f"a build that was stopped is not continued: it had another {other}")
+    say_changed((key for key in partial.other_keys if _NOBODY_S not in key), known, progress)
 
 
 def run_folder(spill: Path, slot_bytes: int) -> tuple[str, int]:

@@ -53,6 +53,7 @@ OTHERS: list[tuple[Exception, type[OocGraphError]]] = [
     (OSError(errno.EMFILE, "Too many open files", "/x/y"), UsageError),
     (MemoryError("Unable to allocate"), MemoryBudgetError),
     (RuntimeError("can't start new thread"), MemoryBudgetError),
+    (ValueError("embedded null byte"), UsageError),
     (RuntimeError("a fault"), UnexpectedError),
     (AssertionError(), UnexpectedError),
 ]

@@ -545,7 +545,7 @@ def test_what_devices_left_the_cpu_begins_anew(
     monkeypatch.setattr("ooc_graph.types.NoProgress.note", lambda _, text: said.append(text))
     source = watched(tmp_path / "seen", weight="int64")
     report = build_here(source, tmp_path / "g.zarr", shards=SHARDS)
-    assert said == ["a build that was stopped is not continued: it had another device"]
+    assert said == ["what a stopped run left is not used: device changed"]
     assert not any(name.startswith("rows-") for name in counted.made)
     assert sha256(report) == sha256(build_in_turn(tmp_path, "whole.zarr"))
 

@@ -30,6 +30,7 @@ from ooc_graph.runtime.workplace import OnCluster
 from ooc_graph.search import candidates
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.single import search_by
+from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.strategies.cpu.owned_on_disk import OwnedOnDisk
 from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.types import NoProgress
@@ -234,6 +235,19 @@ def test_a_worker_that_brings_no_memory_is_not_lost(two_in_process: Client) -> N
     workplace, (first, *_) = OnCluster(two_in_process), addresses(two_in_process)
     workplace._brought[first] = workplace._brought[first]._replace(why="its limit is too small")
     assert workplace.with_lost("") is None
+
+
+def test_a_build_has_the_memory_of_workers_that_come_back(
+    two_in_process: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the two is being restarted when the workplace is made."""
+    limit_bytes, (first, _) = 200 << 20, addresses(two_in_process)
+    known = OnCluster._known
+    with monkeypatch.context() as patch:
+        patch.setattr(OnCluster, "_known", lambda *given: [a for a in known(*given) if a == first])
+        workplace = OnCluster(two_in_process, limit_bytes)
+    with workplace.workforce() as workforce:
+        assert workforce.budget == BuildBudget(limit_bytes, 2, workforce.budget.slots)
 
 
 def make_impatient(make: Callable[[Sequence[int]], Any], ranks: Sequence[int]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ import zarr
 
 from ooc_graph.layout.checkpoints import Checkpoints, key_of, write_checkpoint
 from ooc_graph.layout.chunks import FileEntry, read_chunk, write_chunk
-from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.keys import key_for
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.store_folder import store_folder, store_within
 from ooc_graph.layout.stored import Stored
 
 SPEC = ArraySpec("table", 7, np.dtype(np.float32), 5, chunk_rows=3)
@@ -55,6 +58,38 @@ def test_a_run_that_is_over_writes_nothing(tmp_path: Path) -> None:
     assert not dict(second)
     assert not first.attempt.exists()
     assert not (tmp_path / "table").exists()
+
+
+def write_store(attempt: Path, final: Path) -> None:
+    spec = ArraySpec("x", 7, np.dtype(np.int64))
+    with (
+        store_within(attempt, final) as made,
+        partial_store(made, "result", overwrite=False) as store,
+    ):
+        chunk = write_chunk(store.folder, spec, 0, [np.arange(7)])
+        store.commit("result", {}, [spec], [chunk])
+
+
+def test_a_store_of_a_run_that_is_over_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended by the next run while it commits, when its chunks are written."""
+    folder, begun_with = tmp_path / "all", {"kernel": "bfs"}
+    plain = Partial._write_documents
+
+    def ended(store: Partial, *given: Any) -> list[FileEntry]:
+        Checkpoints(folder, "next", key_for(begun_with))
+        return plain(store, *given)
+
+    monkeypatch.setattr(Partial, "_write_documents", ended)
+    with (
+        store_folder(folder, begun_with, overwrite=False) as attempt,
+        pytest.raises(FileNotFoundError),
+    ):
+        write_store(attempt, folder / "7.zarr")
+    assert [path.name for path in folder.iterdir()] == ["spill"]
+    left = {path.name for path in (folder / "spill").iterdir()}
+    assert left == {"attempt-next", "done", "key"}
 
 
 def test_a_unit_that_fails_leaves_nothing(tmp_path: Path) -> None:
