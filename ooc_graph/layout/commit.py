@@ -14,7 +14,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class Partial:
         self.checkpoints: Checkpoints | None = None
         # Keys of what earlier runs left and this one does not take up.
         self.other_keys: list[str] = []
+        self.before_commit: Callable[[], None] = lambda: None
+        """Raises if the store must not be committed."""
         self.folder = final.with_name(f"{final.name}.partial-{run_id}")
         self.spill = self.folder / "spill"
 
@@ -63,6 +65,7 @@ class Partial:
         Checkpoints stay recorded until nothing is left that could want space: a run that ends
         before the renames is taken up with all of them.
         """
+        self.before_commit()
         specs, chunks = list(specs), list(chunks)
         for chunk in chunks:
             sync_file(self.folder / chunk.path)

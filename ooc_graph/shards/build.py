@@ -19,7 +19,7 @@ from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.layout.names import LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
-from ooc_graph.shards.input_stages import InputStages, Written
+from ooc_graph.shards.input_stages import InputStages
 from ooc_graph.shards.merge import Merged, MergeTask
 from ooc_graph.shards.merge_writer import MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
@@ -54,7 +54,7 @@ def build(
 class Build(InputStages):
     """The stages of one build by threads or processes."""
 
-    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> Written:
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
         paths, total = self._count(source)
         vertices = self._renumber(source, paths)
         merging = self._runs(source, vertices, total)
@@ -75,7 +75,7 @@ class Build(InputStages):
             compressed=bool(merging.packings),
         )
         specs = [*vertices.specs, *written.specs]
-        return attributes, written.arcs, specs, [*vertices.entries, *written.entries]
+        self._commit_store(attributes, written.arcs, specs, [*vertices.entries, *written.entries])
 
     def _renumber(self, source: EdgeSource, paths: list[str]) -> Renumbered:
         limit_bytes = self.workforce.budget.limit_bytes

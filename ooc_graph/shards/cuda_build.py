@@ -32,7 +32,7 @@ from ooc_graph.shards.cuda_stages import (
 from ooc_graph.shards.cuda_tables import StoreLayout
 from ooc_graph.shards.cuda_work import DeviceWork, Done, Numbered, specs_of
 from ooc_graph.shards.cuda_worker import forget_idle
-from ooc_graph.shards.input_stages import InputStages, Written
+from ooc_graph.shards.input_stages import InputStages
 from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.types import NoProgress, Progress, unseen
 
@@ -101,7 +101,7 @@ class DeviceBuild(InputStages):
         if self.workforce.remote:
             self.workforce.everywhere(forget_idle)
 
-    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> Written:
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
         checkpoints = self.partial.checkpoints
         work = DeviceWork(
             source,
@@ -112,10 +112,11 @@ class DeviceBuild(InputStages):
         )
         given = self._device_workforce, description
         if self.workforce.remote:
-            return self._stages(work, None, *given)
+            self._stages(work, None, *given)
+            return
         own = DeviceProcess(work, self.workforce, self.progress)
         try:
-            return self._stages(work, own, *given)
+            self._stages(work, own, *given)
         finally:
             own.close()
 
@@ -125,7 +126,7 @@ class DeviceBuild(InputStages):
         own: DeviceProcess | None,
         workforce: Workforce,
         description: Future[dict[str, Any]],
-    ) -> Written:
+    ) -> None:
         tables = self._number(work, own, workforce)
         numbered = Numbered.of(tables)
         layout = work.layout(numbered)
@@ -134,7 +135,7 @@ class DeviceBuild(InputStages):
         arcs = {side: sum(some.get(side, 0) for some in of_parts) for side in layout.sides}
         (described,) = in_turn(self.workforce, [description])
         parts = tables, *written
-        return (
+        self._commit_store(
             layout.attributes(arcs, described.result()),
             arcs,
             [spec for part in parts for spec in specs_of(part)],

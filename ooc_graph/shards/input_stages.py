@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial as bind
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError
@@ -25,9 +25,6 @@ from ooc_graph.shards.tally import Tally
 from ooc_graph.shards.workforce import Workforce, run_all
 from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
-
-Written: TypeAlias = tuple[dict[str, Any], dict[str, int], list[ArraySpec], list[FileEntry]]
-"""Attributes of a store, its arcs by side, its arrays and their files."""
 
 _LOG = logging.getLogger("ooc_graph")
 _STAGE_EDGES = 1 << 22
@@ -60,11 +57,10 @@ class InputStages:
                 identity = source.identity()
                 edges = self._rereadable(source, local)
                 _require_same(source, identity)
-                store = self._run(edges, description)
                 if edges is source:
-                    # It has been read until now.
-                    _require_same(source, identity)
-                self._commit_store(*store)
+                    # It is read until the end.
+                    self.partial.before_commit = bind(_require_same, source, identity)
+                self._run(edges, description)
         finally:
             forget_tables(str(self.partial.spill))
             try:
@@ -72,8 +68,8 @@ class InputStages:
             except Exception:  # noqa: BLE001 -- of a lost cluster: the store may stand
                 _LOG.warning("workers were not asked to forget a build", exc_info=True)
 
-    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> Written:
-        """All stages from a source that can be read again to what is committed."""
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
+        """All stages from a source that can be read again."""
         raise NotImplementedError
 
     def _rereadable(self, source: EdgeSource, local: bool) -> EdgeSource:
