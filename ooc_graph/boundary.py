@@ -127,8 +127,8 @@ def own_errors(*others: type[Exception]) -> Iterator[None]:
 
     ClusterLostError for whatever Dask raises if processes or connections are gone,
     MemoryBudgetError for memory and threads that the system refuses, UsageError if it allows no
-    more open files, DiskFullError and StorageError for all else that it says of files, and
-    UnexpectedError for the rest. Errors of the ``others`` are raised as they are.
+    more open files or no such name, DiskFullError and StorageError for all else that it says of
+    files, and UnexpectedError for the rest. Errors of the ``others`` are raised as they are.
     """
     try:
         yield
@@ -156,6 +156,8 @@ def _own(error: Exception) -> errors.OocGraphError:
             return errors.UsageError(
                 f"the system allows no more open files ({said}): raise ulimit -n"
             )
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            return errors.UsageError(f"{error.filename}: {error.strerror}")
         is_full = error.errno in errors.DISK_FULL_ERRNOS
         advice = "; free some space and run the same again"
         return errors.DiskFullError(said + advice) if is_full else errors.StorageError(said)
