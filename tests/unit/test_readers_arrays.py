@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,11 @@ def test_npz(tmp_path: Path, save) -> None:
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(InputError, match=r"\.npz"):
         open_source(path)
+    workbook = tmp_path / "edges.xlsx"
+    with zipfile.ZipFile(workbook, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(InputError, match=r"an archive without .* save the sheet as \.csv"):
+        open_source(workbook)
 
 
 def parquet(path: Path, columns: dict, **options) -> Path:
