@@ -53,6 +53,9 @@ def _integers(ids: Any, what: str) -> IntArray:
             return np.empty(0, np.int64)
         if found.ndim != 1 or found.dtype.kind not in "iu":
             raise TypeError
+        # Among integers NumPy makes integers of truth values.
+        if isinstance(ids, (list, tuple)) and not {bool, np.bool_}.isdisjoint(map(type, ids)):
+            raise TypeError
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{what}: give a list of vertex ids, integers") from None
     if found.max() > _LARGEST:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -12,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from ooc_graph.answers.late import LateColumns, columns_into, require_columns, require_no_store
+from ooc_graph.answers.paths import vertex_id
 from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.checkpoints import may_end_well
@@ -133,7 +133,7 @@ def _goes_on(error: BaseException) -> bool:
 
 def _as_id(source: Any) -> int:
     try:
-        return operator.index(source)
+        return vertex_id(source)
     except TypeError:
         raise UsageError(f"source {source!r}: give one vertex id, an integer") from None
 
