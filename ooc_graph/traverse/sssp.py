@@ -110,7 +110,9 @@ def _survey(
     counts = *counts, rank.arcs, int(lacks_inner), int(not threads), threads
     world: World = yield Share(counts, rank.nothing(step), joins=not lacks_inner)
     head, tuples, spread, sampled, heavy, arcs, lacking, apart, threads = world.counts
-    may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
+    # As of `ooc_graph.kernels.common.sssp.rows.may_pull`.
+    pays = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
+    may_pull = pays and not heavy
     outset = Outset(float(shared.smallest) or 1.0, arcs, may_pull)
     return outset, lacking == 0, heavy > 0, 0 if apart else threads
 
