@@ -46,6 +46,8 @@ def test_arrays_in_memory() -> None:
         (np.array([[0, 2**63]], dtype=np.uint64), "target id 9223372036854775808 in row 0"),
         (np.zeros((3, 4), dtype=int), "shape"),
         (np.zeros((0, 2), dtype=int), "no edges"),
+        (np.ma.array([[0, 1], [1, 2], [2, 3]], mask=[[0, 0], [0, 1], [0, 0]]), "value in row 1"),
+        ((np.arange(2), np.arange(2), np.ma.array([1, 2], mask=[0, 1])), "no value in row 1"),
         ((np.arange(3), np.arange(2)), "one length"),
         ((np.arange(2), np.arange(2), np.array([1.0, np.nan])), "weight nan in row 1"),
         ((np.arange(2), np.arange(2), np.array([1.0, np.inf])), "weight inf in row 1"),
