@@ -127,7 +127,7 @@ def own_errors(*others: type[Exception]) -> Iterator[None]:
 
     ClusterLostError for whatever Dask raises if processes or connections are gone,
     MemoryBudgetError for memory and threads that the system refuses, UsageError if it allows no
-    more open files or such a path, DiskFullError and StorageError for all else that it says of
+    more open files or no such path, DiskFullError and StorageError for all else that it says of
     files, and UnexpectedError for the rest. Errors of the ``others`` are raised as they are.
     """
     try:
@@ -152,13 +152,7 @@ def _own(error: Exception) -> errors.OocGraphError:
             f"the system refuses memory{why}: free some, or give a smaller memory limit"
         )
     if isinstance(error, OSError):
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            return errors.UsageError(
-                f"the system allows no more open files ({said}): raise ulimit -n"
-            )
-        is_full = error.errno in errors.DISK_FULL_ERRNOS
-        advice = "; free some space and run the same again"
-        return errors.DiskFullError(said + advice) if is_full else errors.StorageError(said)
+        return _of_system(error, said)
     if type(error) is ValueError and said == "embedded null byte":
         # Python says so of paths, and names none.
         return errors.UsageError("a path has a null character in it, which no file's name may have")
@@ -166,6 +160,16 @@ def _own(error: Exception) -> errors.OocGraphError:
         f"{type(error).__name__}: {said} (if the call is as documented, this is a defect of "
         "ooc_graph: please report it with its traceback)"
     )
+
+
+def _of_system(error: OSError, said: str) -> errors.OocGraphError:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return errors.UsageError(f"the system allows no more open files ({said}): raise ulimit -n")
+    if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        return errors.UsageError(f"{error.filename}: {error.strerror}")
+    is_full = error.errno in errors.DISK_FULL_ERRNOS
+    advice = "; free some space and run the same again"
+    return errors.DiskFullError(said + advice) if is_full else errors.StorageError(said)
 
 
 def _is_of_a_lost_cluster(error: Exception) -> bool:

@@ -138,6 +138,17 @@ def absorbing() -> tuple[Arcs, int]:
     return arcs, root
 
 
+def too_far_at_first(dtype: str) -> Arcs:
+    """A graph in which sums overflow on some ways, but on no shortest one of any root."""
+    # Two that are big are too long.
+    scale = {"int64": 1, "float32": 2.0**65, "float64": 2.0**961}[dtype]
+    big, less, light = 2**62, 2**61, 2**52
+    source = [10, 5, 6, 6, 7, 7, 7, 8, 8, 9]
+    target = [7, 6, 11, 9, 5, 8, 9, 6, 7, 10]
+    weight = np.array([light, light, 1, 1, big, light, less, 1, big, less])
+    return arcs_of(source, target, (weight * scale).astype(dtype), directed=True)
+
+
 def metric(vertices: int, *, density: float, seed: int = 1) -> Arcs:
     """Directed, among points in a square: many pairs have an arc, and most arcs are needed."""
     random = np.random.default_rng(seed)

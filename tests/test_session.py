@@ -143,7 +143,7 @@ def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client
         og.bfs(graph, 0, client=cluster, memory_limit=whole // 4)
 
 
-@pytest.mark.parametrize("source", [7.0, "7", None])
+@pytest.mark.parametrize("source", [7.0, "7", None, True])
 def test_a_source_is_an_integer(graph: og.Graph, source: object) -> None:
     with pytest.raises(UsageError, match="give one vertex id"):
         og.bfs(graph, source)  # type: ignore[arg-type]

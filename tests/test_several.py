@@ -144,9 +144,10 @@ def test_a_list_needs_a_folder(graph: og.Graph) -> None:
     [
         ([], InputError, "no sources are given"),
         ([int(KEYS[0])] * 2, InputError, "given twice"),
-        ([int(KEYS[0]), 1 << 40], UnknownVertexError, "is not in the graph"),
+        ([int(KEYS[0]), 1 << 40], UnknownVertexError, "is not in "),
         (np.array([[1, 2]]), UsageError, "give a list of vertex ids"),
         ([0.5], UsageError, "give a list of vertex ids"),
+        ([int(KEYS[0]), True], UsageError, "give a list of vertex ids"),
     ],
 )
 def test_bad_sources_are_refused(

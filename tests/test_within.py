@@ -155,7 +155,7 @@ def test_refusals(given: dict[str, Any], said: str) -> None:
     graph = og.from_edges([0], [1])
     with pytest.raises(UsageError, match=said):
         og.bfs(graph, 0, **{"client": False, **given})
-    with pytest.raises(InputError, match="vertex 9 is not in the graph"):
+    with pytest.raises(InputError, match="vertex 9 is not in "):
         og.bfs(graph, 0, targets=[9], client=False)
 
 

@@ -116,10 +116,17 @@ def _found_in(vertex: IntArray, ids: IntArray) -> IntArray:
     return np.where(vertex[at] == ids, at, -1) if len(vertex) else np.full(len(ids), -1)
 
 
+def vertex_id(given: Any) -> int:
+    """A vertex id of a caller; TypeError if it is no integer, and truth values are none."""
+    if isinstance(given, bool):
+        raise TypeError
+    return operator.index(given)
+
+
 def vertex_ids(given: Any) -> IntArray:
     """Vertex ids of a caller, int64; UsageError if they are none."""
     try:
-        return np.array([operator.index(one) for one in given], np.int64)
+        return np.array([vertex_id(one) for one in given], np.int64)
     except (TypeError, OverflowError):
         raise UsageError(f"vertices {given!r}: give a list of vertex ids, integers") from None
 

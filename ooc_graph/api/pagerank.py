@@ -130,7 +130,7 @@ def kernel_of(graph: Graph, *, weight: bool = True) -> str:
         return PAGERANK
     if graph.has_negative_weights:
         raise NegativeWeightError(
-            f"{graph.path}: has negative weights (lightest {graph.attributes['lightest']})",
+            f"{graph.name}: has negative weights (lightest {graph.attributes['lightest']})",
             advice="pagerank needs weights of zero or more; --unweighted counts every arc alike",
         )
     return WEIGHTED_PAGERANK

@@ -42,7 +42,7 @@ def positions_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
     if not known.all():
         # Its message says which ids there are.
         graph.position_of(int(wanted[~known][0]))
-        raise UnknownVertexError(f"vertex {wanted[~known][0]} is not in the graph {graph.path}")
+        raise UnknownVertexError(f"vertex {wanted[~known][0]} is not in {graph.name}")
     return positions.astype(np.int64)
 
 
@@ -52,6 +52,9 @@ def _integers(ids: Any, what: str) -> IntArray:
         if found.size == 0 and found.ndim == 1:
             return np.empty(0, np.int64)
         if found.ndim != 1 or found.dtype.kind not in "iu":
+            raise TypeError
+        # Among integers NumPy makes integers of truth values.
+        if isinstance(ids, (list, tuple)) and not {bool, np.bool_}.isdisjoint(map(type, ids)):
             raise TypeError
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{what}: give a list of vertex ids, integers") from None
@@ -64,7 +67,7 @@ def drawn(graph: Graph, count: int) -> IntArray:
     """Original ids of vertices with edges, always the same, ascending; UsageError if too few."""
     if not 1 <= count <= graph.rows:
         raise UsageError(
-            f"{count} sources are asked for; {graph.path} has {graph.rows:,} vertices with edges"
+            f"{count} sources are asked for; {graph.name} has {graph.rows:,} vertices with edges"
         )
     random = np.random.default_rng(RANDOM_STATE)
     internal = np.sort(random.choice(graph.rows, count, replace=False))

@@ -224,6 +224,10 @@ def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> A
     if isinstance(given, np.ndarray):
         in_rows = npyfiles.are_rows(given.shape, None, "give vectors (source, target[, weight])")
         given = list(given.T if in_rows else given)
+    for column in given:
+        if np.ma.is_masked(column):
+            row = int(np.ma.getmaskarray(column).argmax())
+            raise InputError(f"the arrays have no value in row {row:,}")
     columns = [np.asarray(column) for column in given]
     if len(columns) not in {2, 3} or any(c.shape != columns[0].shape for c in columns):
         raise InputError(

@@ -142,6 +142,9 @@ def npz_columns(path: str) -> list[NpyColumn]:
     except _UNREADABLE as error:
         problem = f"cannot be read as .npz: {error}"
         raise InputError(problem, path=path, advice="write it with numpy.savez") from error
+    if not any(name.endswith(".npy") for name in names.values()):
+        advice = "unpack it first; of a workbook save the sheet as .csv"
+        raise InputError("is an archive without NumPy arrays", path=path, advice=advice)
     usual = SOURCE_NAMES, TARGET_NAMES, ("weight", "weights", "data", "w")
     found = [next((names[n] for n in each if n in names), None) for each in usual]
     if found[0] is None or found[1] is None:

@@ -54,26 +54,24 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         """Refuse values that no option has, and bring the others to one form."""
-        weight, delimiter = self.weight, self.delimiter
+        weight = self.weight
         ends = (self.source, self.target)
         if ends != (None, None) and (self.columns is not None or None in ends):
             raise UsageError("source and target: name both columns, or neither")
         columns = self.columns if None in ends else ends
         object.__setattr__(self, "columns", columns)
-        if columns is not None and (isinstance(columns, str) or len(columns) != 2):
+        if columns is not None and (
+            isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) != 2
+        ):
             raise UsageError("columns: name two columns, source and target")
         if not (weight is None or isinstance(weight, (str, int, np.bool_, np.integer))):
             raise UsageError(
                 "weight: give the name or the position of a column, or False; weights in an array "
                 "come with the edges, (source, target, weight)"
             )
-        if self.weight_type is not None and self.weight_type not in WEIGHT_TYPES:
+        if self.weight_type is not None and self.weight_type not in list(WEIGHT_TYPES):
             raise UsageError(f"weight type {self.weight_type!r}: use int, float32 or float64")
-        delimiter = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
-        is_mark = delimiter is None or (delimiter.isascii() and not delimiter.isalnum())
-        if delimiter and (len(delimiter) != 1 or delimiter in '"#%+-.\r\n\0' or not is_mark):
-            raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
-        object.__setattr__(self, "delimiter", delimiter)
+        object.__setattr__(self, "delimiter", _mark_of(self.delimiter))
         # Python's own truth values for NumPy's: JSON has them, and `is` finds them.
         for name in ("directed", "header"):
             if (value := getattr(self, name)) is None:
@@ -115,6 +113,17 @@ class ReadOptions:
     def weight_dtype(self) -> np.dtype[np.generic] | None:
         """Type that ``weight_type`` asks for."""
         return None if self.column_type is None else np.dtype(self.column_type)
+
+
+def _mark_of(delimiter: object) -> str | None:
+    """What a delimiter stands for; runs of blanks are an empty word. UsageError: it is none."""
+    if delimiter is None:
+        return None
+    mark = _DELIMITERS.get(delimiter, delimiter) if isinstance(delimiter, str) else "none"
+    is_mark = len(mark) == 1 and mark.isascii() and not mark.isalnum()
+    if mark and (not is_mark or mark in '"#%+-.\r\n\0'):
+        raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
+    return mark
 
 
 SOURCE_NAMES = ("source", "src", "from", "u", "fromnodeid", "source_id", "row")

@@ -107,7 +107,7 @@ class Job:
     @property
     def what(self) -> str:
         """The search in words."""
-        return f"{self.kernel} on {self.graph.path}"
+        return f"{self.kernel} on {self.graph.name}"
 
     @property
     def many(self) -> Many:

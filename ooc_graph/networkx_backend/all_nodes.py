@@ -108,6 +108,7 @@ def floyd_warshall_predecessor_and_distance(
 
 def _row(found: Tree) -> dict[Any, Any]:
     distances = np.where(found.reached, found.distances.astype(object), np.inf)
+    distances[found.source] = 0
     return dict(zip(found.graph.nodes.tolist(), distances.tolist(), strict=True))
 
 

@@ -56,15 +56,19 @@ def arcs_of(graph: Any, index: Mapping[Any, int], attributes: Mapping[str, Any])
     Parallel edges are one, with the least weight. ``attributes`` has the name of the weights, and
     what an edge without it weighs; it is empty if there are to be no weights.
     """
-    adjacency = graph._adj
-    degrees = np.fromiter(map(len, adjacency.values()), np.int64, len(index))
+    rows: Iterable[Mapping[Any, Any]] = graph._adj.values()
+    if _is_view(graph):
+        # Views of multigraphs count neighbours that they do not have.
+        rows = list(map(dict, rows))
+        _refuse_directed_weights(graph, attributes)
+    degrees = np.fromiter(map(len, rows), np.int64, len(index))
     count = int(degrees.sum())
     source = np.repeat(np.arange(len(index)), degrees)
-    neighbours: Iterable[Any] = chain.from_iterable(adjacency.values())
+    neighbours: Iterable[Any] = chain.from_iterable(rows)
     if any(type(node) is not int or node != position for node, position in index.items()):
         neighbours = map(index.__getitem__, neighbours)
     target = np.fromiter(neighbours, np.int64, count)
-    edges: Iterable[Any] = chain.from_iterable(row.values() for row in adjacency.values())
+    edges: Iterable[Any] = chain.from_iterable(row.values() for row in rows)
     if not graph.is_directed():
         once = source <= target
         source, target = source[once], target[once]
@@ -76,6 +80,19 @@ def arcs_of(graph: Any, index: Mapping[Any, int], attributes: Mapping[str, Any])
         if weight is not None:
             return Arcs(source, target, weight, name)
     return Arcs(source, target, None, None)
+
+
+def _is_view(graph: Any) -> bool:
+    return hasattr(graph, "_graph")
+
+
+def _refuse_directed_weights(graph: Any, attributes: Mapping[str, Any]) -> None:
+    """Refuse the undirected view of a directed graph: weights may differ by direction."""
+    if attributes and not graph.is_directed():
+        while _is_view(graph):
+            graph = graph._graph
+        if graph.is_directed():
+            raise NotImplementedError("an undirected view has the weights of a directed graph")
 
 
 def _weights(edges: list[Any], name: str, default: Any, *, multiple: bool) -> AnyArray | None:

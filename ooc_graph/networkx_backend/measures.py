@@ -25,6 +25,8 @@ def eccentricity(graph: NodeGraph, v: Any = None, *, weight: str | None = None) 
 
 
 def _eccentricities(graph: NodeGraph, sources: Any, measure: Measure) -> AnyArray:
+    # As in `_sums`.
+    measure.is_negative(graph)
     # A graph that is not connected shows it at once, most often.
     reached = np.array([np.count_nonzero(tree(graph, int(sources[0])).reached)])
     if reached[0] == len(graph):
@@ -85,6 +87,8 @@ _METHODS = ("unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-w
 
 def _sums(graph: NodeGraph, measure: Measure) -> AnyArray | None:
     """Sum of the distances from each node; None if some are not reached."""
+    # networkx may come upon negative weights before it finds that a node is not reached.
+    measure.is_negative(graph)
     # A graph that is not connected shows it at once, most often.
     if not tree(graph, 0).reached.all():
         return None
@@ -97,8 +101,6 @@ def barycenter(graph: NodeGraph, weight: str | None = None) -> list[Any]:
     if weight is None and not graph.is_directed() and graph.graph.arcs == 2 * (len(graph) - 1):
         raise NotImplementedError("of a tree networkx finds the centroid, without distances")
     measure = Measure(weight)
-    # networkx may come upon them before it finds that a node is not reached.
-    measure.is_negative(graph)
     sums = _sums(graph, measure)
     if sums is None:
         raise nx.NetworkXNoPath(
@@ -123,7 +125,8 @@ def closeness_centrality(
     """Nodes that reach a node, by the sum of their distances: of one node or of all."""
     graph, measure = graph.reversed, Measure(distance)
     if u is not None:
-        lengths = tree(graph, graph.position(u, "Node {} not found in graph"), measure).lengths()
+        message = "Source {} is not in G" if distance is None else "Node {} not found in graph"
+        lengths = tree(graph, graph.position(u, message), measure).lengths()
         return _closeness(sum(lengths.values()), len(lengths), len(graph), wf_improved)
     sums, reached = reduced(graph, np.arange(len(graph)), measure, "sum")
     found = zip(graph.nodes.tolist(), sums.tolist(), reached.tolist(), strict=True)
@@ -156,7 +159,8 @@ def harmonic_centrality(
         else:
             sums += reciprocals
     nodes = graph.nodes[starts if backward else wanted].tolist()
-    return dict(zip(nodes, sums.tolist(), strict=True))
+    # Where networkx adds nothing, it has the integer 0.
+    return dict(zip(nodes, (total or 0 for total in sums.tolist()), strict=True))
 
 
 def _chosen(graph: NodeGraph, nodes: Any) -> IntArray:

@@ -24,11 +24,11 @@ def signed(weight: str | None, *, exact: bool = True) -> Measure:
 
 
 def path_between(graph: NodeGraph, found: Tree, target: Any, message: str) -> list[Any]:
-    """Path to a node; NetworkXNoPath with a message, in which {} is the node, if there is none."""
+    """Path to a node; NetworkXNoPath with a message if there is none."""
     position = graph.find(target)
     path = None if position is None else found.path(position)
     if path is None:
-        raise nx.NetworkXNoPath(message.format(target))
+        raise nx.NetworkXNoPath(message)
     return path
 
 
@@ -37,7 +37,7 @@ def length_to(graph: NodeGraph, found: Tree, target: Any, message: str) -> Any:
     position = graph.find(target)
     length = None if position is None else found.length(position)
     if length is None:
-        raise nx.NetworkXNoPath(message.format(target))
+        raise nx.NetworkXNoPath(message)
     return length
 
 
@@ -75,7 +75,8 @@ def bidirectional_shortest_path(graph: NodeGraph, source: Any, target: Any) -> l
     """A path of the fewest edges between two nodes."""
     start = graph.position(source, _NOT_IN_G)
     graph.position(target, "Target {} is not in G")
-    return path_between(graph, tree(graph, start), target, f"No path between {source} and {{}}.")
+    message = f"No path between {source} and {target}."
+    return path_between(graph, tree(graph, start), target, message)
 
 
 def has_path(graph: NodeGraph, source: Any, target: Any) -> bool:
@@ -114,10 +115,11 @@ def lengths_and_paths(
     """Distances and paths to all nodes, or to one; NetworkXNoPath if it is not reached."""
     if target is None:
         return found.lengths(cutoff), found.paths(cutoff)
-    length = length_to(graph, found, target, "No path to {}.")
+    message = f"No path to {target}."
+    length = length_to(graph, found, target, message)
     if cutoff is not None and length > cutoff:
-        raise nx.NetworkXNoPath(f"No path to {target}.")
-    return length, path_between(graph, found, target, "No path to {}.")
+        raise nx.NetworkXNoPath(message)
+    return length, path_between(graph, found, target, message)
 
 
 def single_source_dijkstra_path_length(
@@ -147,7 +149,7 @@ def dijkstra_path_length(
 ) -> Any:
     """Distance between two nodes."""
     found = tree(graph, graph.position(source, NOT_FOUND), Measure(weight))
-    return length_to(graph, found, target, f"Node {{}} not reachable from {source}")
+    return length_to(graph, found, target, f"Node {target} not reachable from {source}")
 
 
 def bidirectional_dijkstra(
@@ -157,7 +159,7 @@ def bidirectional_dijkstra(
     start = graph.position(source, _NOT_IN_G)
     graph.position(target, "Target {} is not in G")
     found = tree(graph, start, Measure(weight))
-    message = f"No path between {source} and {{}}."
+    message = f"No path between {source} and {target}."
     return length_to(graph, found, target, message), path_between(graph, found, target, message)
 
 
@@ -171,7 +173,7 @@ def single_source_bellman_ford(
     found = tree(graph, graph.position(source, _SOURCE_NOT_IN), signed(weight))
     if target is None:
         return found.lengths(), found.paths()
-    message = "Target {} cannot be reached from given sources"
+    message = f"Target {target} cannot be reached from given sources"
     return length_to(graph, found, target, message), path_between(graph, found, target, message)
 
 
@@ -206,7 +208,7 @@ def bellman_ford_path_length(
         graph.position(source, NOT_FOUND)
         return 0
     found = tree(graph, graph.position(source, _SOURCE_NOT_IN), signed(weight))
-    return length_to(graph, found, target, f"node {{}} not reachable from {source}")
+    return length_to(graph, found, target, f"node {target} not reachable from {source}")
 
 
 def goldberg_radzik(

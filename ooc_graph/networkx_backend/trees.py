@@ -38,6 +38,8 @@ class Tree:
 
     def length(self, target: int) -> Any:
         """Distance of one node; None if it is not reached."""
+        if target in self.sources:
+            return 0
         return self.distances[target].item() if self.reached[target] else None
 
     def path(self, target: int) -> list[Any] | None:
@@ -52,9 +54,10 @@ class Tree:
 
     def lengths(self, cutoff: float | None = None) -> dict[Any, Any]:
         """Distance of each node that is no farther than a cutoff, ascending, sources first."""
-        order = self._order(cutoff)
-        pairs = zip(self.graph.nodes[order].tolist(), self.distances[order].tolist(), strict=True)
-        return dict(pairs)
+        order, roots = self._order(cutoff), len(self.sources)
+        # networkx has sources at the integer 0, whatever weights are.
+        distances = [0] * roots + self.distances[order[roots:]].tolist()
+        return dict(zip(self.graph.nodes[order].tolist(), distances, strict=True))
 
     def paths(self, cutoff: float | None = None, *, backward: bool = False) -> dict[Any, list[Any]]:
         """Path to each node that is no farther than a cutoff; ``backward``, from there."""

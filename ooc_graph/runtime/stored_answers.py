@@ -196,7 +196,7 @@ def _accepted(graph: Graph, answer: Answer) -> _Accepted:
         listed = result.asked.listed
     if ORDER_OF[kernel] == LIGHT and not graph.weighted:
         has = "has distances" if kernel == "sssp" else "counts weights"
-        raise UsageError(f"{name}: {has}, and {graph.path} holds no weights")
+        raise UsageError(f"{name}: {has}, and {graph.name} holds no weights")
     unread = result.unread
     if stored is not None:
         is_other = stored.attributes["graph_sha256"] != graph.content_sha256
@@ -213,7 +213,7 @@ def _accepted(graph: Graph, answer: Answer) -> _Accepted:
 def other_graph(graph: Graph, name: str) -> InputError:
     """The error of an answer that is not of the graph."""
     return InputError(
-        f"is an answer of another graph than {graph.path}",
+        f"is an answer of another graph than {graph.name}",
         path=name,
         advice="give the graph that was searched, or search again",
     )

@@ -72,7 +72,7 @@ def try_plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
             if is_loaded or not found.is_short or found.resources.is_limited:
                 return found
         workplace.release()
-    return retry_after_release(f"{request.kernel} on {graph.path}", planned, workplace)
+    return retry_after_release(f"{request.kernel} on {graph.name}", planned, workplace)
 
 
 def retry_after_release(what: str, make: Callable[[], Done], workplace: Workplace) -> Done:
@@ -179,7 +179,7 @@ def _last(tried: Plan, kind: str, error: Exception, busy: str) -> Exception:
         needed, why = tried.reserved.whole_bytes, f" ({error})" if str(error) else ""
         # It may be a thread that was refused: then more memory is of no use.
         return MemoryBudgetError(
-            f"{tried.request.kernel} on {tried.graph.path} needs {needed:,} bytes at least in one "
+            f"{tried.request.kernel} on {tried.graph.name} needs {needed:,} bytes at least in one "
             f"worker, and the system refuses them{why}"
         )
     return error

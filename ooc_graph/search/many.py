@@ -148,7 +148,7 @@ class _Search:
             return self._answers
         self._answers, self._sums_on_device = None, sums_on_device
         given = self._graph, self._sources, self._many, self._into
-        what = f"{self._many.asked.kernel} on {self._graph.path}"
+        what = f"{self._many.asked.kernel} on {self._graph.name}"
         try:
             self._answers = retry_after_release(what, lambda: InMemory(*given), self._workplace)
         except MemoryBudgetError as error:

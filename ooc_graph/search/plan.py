@@ -187,7 +187,7 @@ def _reserved(strategy: Strategy, job: Job) -> Reservation:
     try:
         return strategy.reserve(job)
     except MemoryError:
-        said = f"{job.graph.path}: the system refuses the memory to read the rows' lengths"
+        said = f"{job.graph.name}: the system refuses the memory to read the rows' lengths"
         raise MemoryBudgetError(said) from None
 
 

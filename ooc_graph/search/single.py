@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -11,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from ooc_graph.answers.late import LateColumns, columns_into, require_columns, require_no_store
+from ooc_graph.answers.paths import vertex_id
 from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.checkpoints import may_end_well
@@ -141,7 +141,7 @@ def _goes_on(error: BaseException) -> bool:
 
 def _as_id(source: Any) -> int:
     try:
-        return operator.index(source)
+        return vertex_id(source)
     except TypeError:
         raise UsageError(f"source {source!r}: give one vertex id, an integer") from None
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ooc_graph.errors import UsageError
 from ooc_graph.layout.html_table import html_table
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.shards.row_loader import Arrays
@@ -22,6 +24,11 @@ class GraphFacts:
 
     __networkx_backend__: ClassVar[str] = "ooc_graph"
     stored: Arrays
+
+    def __post_init__(self) -> None:
+        """Refuse a path: the first search would fail on it."""
+        if isinstance(self.stored, (str, PathLike)):
+            raise UsageError(f"Graph: open a store with ooc_graph.open({str(self.stored)!r})")
 
     def is_directed(self) -> bool:
         """Whether edges have a direction; part of networkx' interface."""
@@ -43,7 +50,7 @@ class GraphFacts:
 
     def _repr_html_(self) -> str:
         rows = [
-            ("path", self.path),
+            ("path", self.where),
             ("vertices", f"{self.vertices:,}"),
             ("edges", f"{self.edges:,}, {self._kind}"),
             ("weights", self.weight_dtype or "none"),
@@ -56,6 +63,16 @@ class GraphFacts:
     def path(self) -> Path:
         """Folder of the store."""
         return self.stored.path
+
+    @property
+    def where(self) -> str:
+        """Where it is, as people are told."""
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.where
 
     @property
     def attributes(self) -> dict[str, Any]:

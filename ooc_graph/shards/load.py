@@ -62,7 +62,7 @@ class Graph(GraphFacts):
             )
 
     def __repr__(self) -> str:
-        return f"<Graph {self.path}: {self.summary}>"
+        return f"<Graph {self.where}: {self.summary}>"
 
     def __hash__(self) -> int:
         return hash((self.path, self.identity))
@@ -115,7 +115,7 @@ class Graph(GraphFacts):
             if found is not None:
                 return found
         raise UnknownVertexError(
-            f"vertex {original} is not in the graph {self.path}", advice=self._id_advice()
+            f"vertex {original} is not in {self.name}", advice=self._id_advice()
         )
 
     def _bisect(self, original: int) -> int | None:
@@ -168,12 +168,12 @@ class Graph(GraphFacts):
         """
         if order == names.LIGHT and not self.weighted:
             raise UsageError(
-                f"{self.path}: holds no weights, so there are no weighted distances; use bfs, or "
+                f"{self.name}: holds no weights, so there are no weighted distances; use bfs, or "
                 "build it again with weights (and --rows both)"
             )
         if order == names.LIGHT and not signed and self.has_negative_weights:
             raise NegativeWeightError(
-                f"{self.path}: has negative weights (lightest {self.attributes['lightest']})",
+                f"{self.name}: has negative weights (lightest {self.attributes['lightest']})",
                 advice="sssp needs weights of zero or more; apsp (in Python johnson) takes any",
             )
 

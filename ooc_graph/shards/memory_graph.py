@@ -57,6 +57,16 @@ class MemoryArrays:
 class MemoryGraph(Graph):
     """A graph whose arrays are in this process's memory."""
 
+    @property
+    def where(self) -> str:
+        """Memory: its path is known in this process alone."""
+        return "in memory"
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"the graph in memory with {self.vertices:,} vertices and {self.edges:,} edges"
+
     def _by_id(self, rows: Rows) -> Rows:
         # What was "loaded" are the graph's own arrays: a copy of them is put in order.
         return super()._by_id(Rows(rows.offsets, rows.neighbors.copy()))

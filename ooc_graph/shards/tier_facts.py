@@ -175,10 +175,10 @@ def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
     """
     order = names.ORDER_OF[kernel]
     if not isinstance(graph.stored, Stored):
-        raise MemoryBudgetError(f"{graph.path}: is in memory, and has no arcs elsewhere")
+        raise MemoryBudgetError(f"{graph.name} has no arcs elsewhere")
     if order not in graph.attributes["row_orders"]:
         raise MemoryBudgetError(
-            f"{graph.path}: {kernel} sorts its rows in memory, since it has none in the order "
+            f"{graph.name}: {kernel} sorts its rows in memory, since it has none in the order "
             f"{order!r}; build it with --rows both"
         )
     return graph.stored, order

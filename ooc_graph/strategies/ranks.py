@@ -41,7 +41,7 @@ class RankLoading:
     @property
     def what(self) -> str:
         """The search in words."""
-        return f"{self.kernel} on {self.graph.path}"
+        return f"{self.kernel} on {self.graph.name}"
 
     def in_memory(self, device: Any) -> dict[int, Any]:
         """The device's steps on rows of the missing shards, which are read for it."""

@@ -124,7 +124,9 @@ def _survey(
         elif lacking == 0:
             # Some have new memory to make, and so all of them.
             yield Share((), joins=True)
-    may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
+    # As of `ooc_graph.kernels.common.sssp.rows.may_pull`.
+    pays = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
+    may_pull = pays and not heavy
     outset = Outset(float(shared.smallest) or 1.0, arcs, may_pull)
     return outset, lacking == 0, heavy > 0, 0 if apart else threads, name
 

@@ -21,7 +21,7 @@ from tests.gpu.comparison import CPU, graph, light_sides, same_sssp
 from tests.gpu.disked import disk_search, disk_side
 from tests.gpu.graphs import GRAPHS, flat, path, roots, sparse, star, valued
 from tests.gpu.memory import refuse_each_allocation
-from tests.strategies import arcs_of, skewed, small_arcs
+from tests.strategies import arcs_of, skewed, small_arcs, too_far_at_first
 
 ALL = 1 << 40
 TINY = {"block_bytes": 256, "batch_blocks": 4, "window": 128, "look": 20}
@@ -174,6 +174,14 @@ def test_sums_that_overflow_are_refused(hold: SsspShare) -> None:
             same_sssp(search.run(root), wanted)
             ways |= 2
     assert ways == 3
+
+
+def test_a_vertex_that_is_too_far_on_one_way_is_reached_on_another() -> None:
+    arcs = too_far_at_first("float32")
+    shard = arcs.shards(1)[0]
+    search, cpu = disk_search(shard, SsspShare(1, 63), None, **MODEST), CPU.sssp(shard)
+    for root in range(arcs.vertices):
+        same_sssp(search.run(root), cpu.run(root))
 
 
 def test_what_it_does_not_take_is_refused() -> None:

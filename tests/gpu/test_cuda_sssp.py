@@ -23,7 +23,7 @@ from ooc_graph.types import Rows
 from tests.gpu.comparison import CPU, compare_sssp, graph, light_sides, same_sssp
 from tests.gpu.graphs import GRAPHS, WEIGHTS, path, roots
 from tests.gpu.memory import assert_refused_without_memory
-from tests.strategies import Arcs, arcs_of, small_arcs
+from tests.strategies import Arcs, arcs_of, small_arcs, too_far_at_first
 
 PULL_VARIANTS = {
     "small shared memory": {"WARP_QUADS": 1, "BUFFER_BYTES": 1408},
@@ -277,6 +277,12 @@ def test_distances_too_long_for_floats(weights: str, most: float, words: str) ->
     for search in (CPU.sssp(shard), CudaSsspSearch(*light_sides(shard))):
         with pytest.raises(InputError, match=f"exceeds the largest {words}"):
             search.run(3)
+
+
+@pytest.mark.parametrize("weights", ["float32", "float64", "int64"])
+def test_a_vertex_that_is_too_far_on_one_way_is_reached_on_another(weights: str) -> None:
+    arcs = too_far_at_first(weights)
+    compare_sssp(arcs.shards(1)[0], list(range(arcs.vertices)))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64"])

@@ -252,6 +252,23 @@ def test_lonely_vertices() -> None:
         og.bfs(named, 5)
 
 
+def test_people_are_told_of_memory_and_not_of_a_path() -> None:
+    graph = og.from_edges([0, 1], [1, 2])
+    assert repr(graph) == "<Graph in memory: undirected, 3 vertices, 2 edges>"
+    assert ">in memory</td>" in graph._repr_html_()
+    there = "the graph in memory with 3 vertices and 2 edges"
+    for search in (lambda: og.bfs(graph, 7), lambda: og.multi_source_bfs(graph, [7])):
+        with pytest.raises(UnknownVertexError, match=f"vertex 7 is not in {there}"):
+            search()
+    with pytest.raises(UsageError, match=f"{there}: holds no weights"):
+        og.sssp(graph, 0)
+
+
+def test_a_graph_is_made_of_no_path() -> None:
+    with pytest.raises(UsageError, match=r"ooc_graph\.open\('x\.zarr'\)"):
+        og.Graph("x.zarr")  # type: ignore[arg-type]
+
+
 def test_refusals() -> None:
     u, v = np.array([0, 1]), np.array([1, 5])
     with pytest.raises(InputError, match=r"edge 1 joins 1 and 5 \(the vertices .* 0 to 4\)"):

@@ -115,9 +115,12 @@ def test_formats_that_do_not_agree(tmp_path: Path) -> None:
         open_source([one, two])
     with pytest.raises(UsageError, match="there are edgelist, csv"):
         open_source(one, format="nope")
-    with pytest.raises(UsageError, match="weight type"):
-        open_source(one, weight_type="int8")
-    for mark in (",,", "1", "x", "-", "\u00a6"):
+    for kind in ("int8", ["int"]):
+        with pytest.raises(UsageError, match="weight type"):
+            open_source(one, weight_type=kind)
+    with pytest.raises(UsageError, match="name two columns"):
+        open_source(one, columns=0)
+    for mark in (",,", "1", "x", "-", "\u00a6", 1, b","):
         with pytest.raises(UsageError, match="delimiter"):
             open_source(two, delimiter=mark)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,8 @@ def test_arrays_in_memory() -> None:
         (np.array([[0, 2**63]], dtype=np.uint64), "target id 9223372036854775808 in row 0"),
         (np.zeros((3, 4), dtype=int), "shape"),
         (np.zeros((0, 2), dtype=int), "no edges"),
+        (np.ma.array([[0, 1], [1, 2], [2, 3]], mask=[[0, 0], [0, 1], [0, 0]]), "value in row 1"),
+        ((np.arange(2), np.arange(2), np.ma.array([1, 2], mask=[0, 1])), "no value in row 1"),
         ((np.arange(3), np.arange(2)), "one length"),
         ((np.arange(2), np.arange(2), np.array([1.0, np.nan])), "weight nan in row 1"),
         ((np.arange(2), np.arange(2), np.array([1.0, np.inf])), "weight inf in row 1"),
@@ -118,6 +121,11 @@ def test_npz(tmp_path: Path, save) -> None:
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(InputError, match=r"\.npz"):
         open_source(path)
+    workbook = tmp_path / "edges.xlsx"
+    with zipfile.ZipFile(workbook, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(InputError, match=r"an archive without .* save the sheet as \.csv"):
+        open_source(workbook)
 
 
 def parquet(path: Path, columns: dict, **options) -> Path:

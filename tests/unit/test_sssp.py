@@ -22,7 +22,16 @@ from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import DEAL_BLOCK, INT64_UNREACHED, Rows, Shard
 from tests import local_exchange, oracles
 from tests.gpu.ranked import CommonSteps
-from tests.strategies import WEIGHTS, Arcs, absorbing, arcs_of, grid, skewed, small_arcs
+from tests.strategies import (
+    WEIGHTS,
+    Arcs,
+    absorbing,
+    arcs_of,
+    grid,
+    skewed,
+    small_arcs,
+    too_far_at_first,
+)
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
 
@@ -212,6 +221,17 @@ def test_overflow_off_the_shortest_paths_is_no_error():
     root = oracles.reverse(arcs.lists()).index([])
     check(DEVICES[1].sssp(arcs.shards(1)[0]).run(root), arcs, root)
     same(ranked(arcs, 2, root), DEVICES[1].sssp(arcs.shards(1)[0]).run(root))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_a_vertex_that_is_too_far_on_one_way_is_reached_on_another(dtype):
+    """Pulls that reach nothing new, since sums overflow, are not the last that do."""
+    arcs = too_far_at_first(dtype)
+    for root in range(arcs.vertices):
+        tree = DEVICES[1].sssp(arcs.shards(1)[0]).run(root)
+        check(tree, arcs, root)
+        for shards in (1, 2):
+            same(ranked(arcs, shards, root, are_joined=True), tree)
 
 
 def test_overflow_is_found_by_a_rank_whose_own_arcs_are_light():

@@ -14,7 +14,7 @@ from ooc_graph.kernels.cpu.store import bfs as tier_bfs
 from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows, ring_search, search_of
 from tests import oracles
-from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
+from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs, too_far_at_first
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2)}
 RULES = (HeadRule(1), HeadRule(2), HeadRule(4), HeadRule(1, 2), HeadRule(3, 1), HeadRule(ALL))
@@ -210,6 +210,14 @@ def test_sums_that_overflow_are_refused():
         else:
             same(search.run(root), wanted)
     assert outcomes
+
+
+def test_a_vertex_that_is_too_far_on_one_way_is_reached_on_another():
+    arcs = too_far_at_first("int64")
+    search, _ = bound(arcs, "sssp", HeadRule(1), 1, look=1)
+    reference = DEVICES[1].sssp(arcs.shards(1)[0])
+    for root in range(arcs.vertices):
+        same(search.run(root), reference.run(root))
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

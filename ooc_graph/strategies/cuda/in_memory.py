@@ -66,7 +66,7 @@ class InMemory(StrategyDefaults):
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002
         """Bring all rows to the device."""
         device = process.device(CUDA)
-        cuda_modules.require_memory(cuda_bytes(graph, kernel), f"{kernel} on {graph.path}")
+        cuda_modules.require_memory(cuda_bytes(graph, kernel), f"{kernel} on {graph.name}")
         shard, ids = graph.load(ORDER_OF[kernel]), load_ids(graph)
         # Ids of 64 bits are put in place of internal ones when an answer leaves the device.
         is_narrow = has_narrow_ids(ids)

@@ -84,7 +84,7 @@ class OnDisk(StrategyDefaults):
         process.device(CUDA)
         least = disk_budgets.least_device_bytes(graph, kernel)
         beside = disk_budgets.answer_device_bytes(graph) if reserved.original_parents else 0
-        what = f"{kernel} on {graph.path}"
+        what = f"{kernel} on {graph.name}"
         device_bytes = cuda_pinned.free_within(reserved.device_bytes, least, beside, what)
         ids = load_ids(graph)
         budgets = device_bytes, reserved.host_bytes

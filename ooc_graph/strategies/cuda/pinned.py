@@ -84,7 +84,7 @@ class Pinned(StrategyDefaults):
         device, original_parents = process.device(CUDA), reserved.original_parents
         least = pinned_budgets.least_device_bytes(graph, kernel, original_parents=original_parents)
         beside = pinned_budgets.answer_device_bytes(graph) if original_parents else 0
-        what = f"{kernel} on {graph.path}"
+        what = f"{kernel} on {graph.name}"
         budget_bytes = pinned_budgets.free_within(reserved.device_bytes, least, beside, what)
         allocator = PinnedAllocator(process.thread_count())
         shard, ids = graph.load(ORDER_OF[kernel], room=allocator), load_ids(graph)

@@ -90,7 +90,7 @@ class Batches(StrategyDefaults):
             warm(kernel, graph, device)
             return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
         needed = cuda_memory.cuda_bytes(graph, kernel)
-        cuda_modules.require_memory(needed, f"{kernel} on {graph.path}")
+        cuda_modules.require_memory(needed, f"{kernel} on {graph.name}")
         pool = pool_within(reserved.device_bytes) if reserved.device_bytes else None
         with allocating(pool):
             shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
@@ -118,13 +118,13 @@ def _require_device(job: Job) -> None:
     needed = many_memory.batches_device_bytes(job)
     if needed > there:
         raise MemoryBudgetError(
-            f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
+            f"many sources on {graph.name} need {needed:,} bytes of device memory in one worker, "
             f"and a worker may use {there:,}; use --device cpu"
         )
     locked, most = many_memory.locked_bytes(job), job.resources.cuda_limits.pinned_bytes
     if most is not None and locked > most:
         raise MemoryBudgetError(
-            f"batches of sources on {graph.path} bring their answers to {locked:,} bytes of pinned "
+            f"batches of sources on {graph.name} bring their answers to {locked:,} bytes of pinned "
             f"host memory, and {most:,} may be used; raise --host-memory"
         )
 

@@ -128,7 +128,7 @@ class OneByOne(StrategyDefaults):
         on_device = described.single_device_bytes(graph, kernel)
         if on_device > resources.device.memory_bytes:
             raise MemoryBudgetError(
-                f"{kernel} on {graph.path} needs {on_device:,} bytes of device memory in one "
+                f"{kernel} on {graph.name} needs {on_device:,} bytes of device memory in one "
                 f"worker, and a worker may use {resources.device.memory_bytes:,}; use --device cpu"
             )
         division = self._divided(job, on_device)
@@ -138,7 +138,7 @@ class OneByOne(StrategyDefaults):
             needed += reweighted_bytes(job)
         if needed > resources.least_limit_bytes:
             raise MemoryBudgetError(
-                f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker "
+                f"many sources on {graph.name} need {needed:,} bytes in one worker, and a worker "
                 f"may use {resources.least_limit_bytes:,}; raise --memory-limit or add memory to "
                 "them"
             )
@@ -187,7 +187,7 @@ def _load_reweighted(graph: Graph, kernel: str) -> Engine:
     """All rows on the device, if some weights are negative."""
     device = process.device(CUDA)
     cuda_modules.require_memory(
-        described.single_device_bytes(graph, kernel), f"{kernel} on {graph.path}"
+        described.single_device_bytes(graph, kernel), f"{kernel} on {graph.name}"
     )
     shard = graph.load(ORDER_OF[kernel], signed=True)
     search = tiers.reweighted_on_device(shard, graph, device)

@@ -73,7 +73,7 @@ def too_many(job: Job, needed: int) -> MemoryBudgetError:
     if job.in_memory and beside:
         advice += f", or give out=, as {beside:,} of them are the answer"
     said = (
-        f"many sources on {job.graph.path} need {needed:,} bytes in one worker, and a worker may "
+        f"many sources on {job.graph.name} need {needed:,} bytes in one worker, and a worker may "
         f"use {job.resources.least_limit_bytes:,}; {advice}"
     )
     return MemoryBudgetError(said).needing(needed)

@@ -174,7 +174,7 @@ def refuse_negative_loop(graph: Graph) -> None:
     attributes = graph.attributes
     if graph.has_negative_weights and attributes["self_loops"] and LOOP not in attributes:
         raise UsageError(
-            f"{graph.path}: does not say whether its self-loops are negative; build it again"
+            f"{graph.name}: does not say whether its self-loops are negative; build it again"
         )
     loop = attributes.get(LOOP)
     if loop is not None:

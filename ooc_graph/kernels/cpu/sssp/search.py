@@ -94,7 +94,9 @@ class CpuSsspSearch:
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
         dtype = distances.distance_dtype(self._out.weights)
         found = survey(self._out, tuples)
-        self._may_pull = may_pull(found)
+        self._heaviest = self._out.weights.max(initial=0)
+        self._may_overflow = distances.sums_may_overflow(self._heaviest, rows, dtype)
+        self._may_pull = may_pull(found, may_overflow=self._may_overflow)
         self._step = found.step
         parent = np.empty(rows, ids)
         longest = int(np.diff(self._out.offsets).max(initial=0))
@@ -105,8 +107,6 @@ class CpuSsspSearch:
             np.empty((team.threads, 2), dtype),
             new_scratches(team.threads, dtype),
         )
-        self._heaviest = self._out.weights.max(initial=0)
-        self._may_overflow = distances.sums_may_overflow(self._heaviest, rows, dtype)
 
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.

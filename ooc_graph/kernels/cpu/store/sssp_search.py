@@ -47,7 +47,9 @@ class TierSsspSearch:
         self._out, self._into = out, into
         self._pushed = steps.light_heads(heads)
         self._arcs = int(heads.lengths.sum(dtype=np.int64))
-        self._known, self._may_pull = known, may_pull(known.survey)
+        self._may_overflow = distances.sums_may_overflow(float(known.heaviest), rows, dtype)
+        self._known = known
+        self._may_pull = may_pull(known.survey, may_overflow=self._may_overflow)
         longest = int(heads.lengths.max(initial=0))
         self._parent = np.empty(rows, ids)
         self._wave = new_wave(self._parent, dtype, self._arcs, longest)
@@ -55,7 +57,6 @@ class TierSsspSearch:
         self._scratches = new_scratches(team.threads, dtype)
         self._lows = np.empty(team.threads, dtype)
         self._bits, self._more, self._next = (np.zeros(words_for(rows), np.uint64) for _ in "123")
-        self._may_overflow = distances.sums_may_overflow(float(known.heaviest), rows, dtype)
         self._phase_arcs: dict[str, int] = {}
 
     def run(self, root: int) -> SsspTree:

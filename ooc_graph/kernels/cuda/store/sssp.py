@@ -53,12 +53,13 @@ class CudaDiskSsspSearch:
     ) -> None:
         cuda()
         require_columns(out.rows.dtypes)
-        self._known, self._may_pull = known, may_pull(known.survey)
+        self._known = known
         self._arcs = int(out.rows.heads.lengths.sum(dtype=np.int64))
         with within_memory("SSSP on this graph"):
             self._state = DiskState(out, into, pins=pins, buffers=buffers)
         rows = self._state.rows
         self._may_overflow = sums_may_overflow(float(known.heaviest), rows, _FLOAT)
+        self._may_pull = may_pull(known.survey, may_overflow=self._may_overflow)
         self._phase_arcs: dict[str, int] = {}
 
     def run(self, root: int) -> SsspTree:
