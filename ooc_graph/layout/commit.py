@@ -46,10 +46,8 @@ class Partial:
     def __init__(self, final: Path, run_id: str) -> None:
         self.final, self.run_id = final, run_id
         self.checkpoints: Checkpoints | None = None
-        # Keys of what earlier runs left and this one does not take up.
-        self.other_keys: list[str] = []
-        self.before_commit: Callable[[], None] = lambda: None
-        """Raises if the store must not be committed."""
+        self.other_keys: list[str] = []  # of what earlier runs left, and this one does not use
+        self.before_commit: Callable[[], None] = lambda: None  # raises if there must be none
         self.folder = final.with_name(f"{final.name}.partial-{run_id}")
         self.spill = self.folder / "spill"
 
@@ -121,8 +119,7 @@ class Partial:
     ) -> list[FileEntry]:
         documents = {"zarr.json": group_document(attributes)}
         for spec in specs:
-            groups = parent_groups(spec.path)
-            documents |= {f"{group}/zarr.json": group_document() for group in groups}
+            documents |= {f"{one}/zarr.json": group_document() for one in parent_groups(spec.path)}
             documents[f"{spec.path}/zarr.json"] = spec.document()
         return [self._write(path, content) for path, content in documents.items()]
 
