@@ -166,7 +166,8 @@ def _of_system(error: OSError, said: str) -> errors.OocGraphError:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return errors.UsageError(f"the system allows no more open files ({said}): raise ulimit -n")
     if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-        return errors.UsageError(f"{error.filename}: {error.strerror}")
+        name = f"{error.filename}: {error.strerror}"
+        return errors.UsageError(said if error.filename is None else name)
     is_full = error.errno in errors.DISK_FULL_ERRNOS
     advice = "; free some space and run the same again"
     return errors.DiskFullError(said + advice) if is_full else errors.StorageError(said)

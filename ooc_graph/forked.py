@@ -123,7 +123,6 @@ def _begin_anew() -> None:
     _note_imports()
     _refuse_compiling()
     _renew_dasks_thread()
-    _leave_dasks_processes()
     while _descriptors:
         os.close(_descriptors.pop())
     half_done = [call for lock, call in _locks.items() if _was_locked(lock) and call is not None]
@@ -131,6 +130,7 @@ def _begin_anew() -> None:
         function()
     for thing, method in _methods.items():
         method(thing)
+    _leave_dasks_processes()
 
 
 def _was_locked(lock: Any) -> bool:
@@ -186,7 +186,7 @@ def _leave_dasks_processes() -> None:
     """Have Dask not ask, at this process' end, for workers that its parent started: it may not."""
     for finalizer in list(getattr(weakref.finalize, "_registry", ())):
         of = finalizer.peek()
-        if of is not None and of[1].__module__ == "distributed.process":
+        if of is not None and getattr(of[1], "__module__", "") == "distributed.process":
             finalizer.detach()
 
 

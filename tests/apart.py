@@ -15,18 +15,19 @@ from ooc_graph.exchange.ranks import Ranks
 
 
 class Apart:
-    """``count`` ranks, which can map common memory if it ``has_memory``."""
+    """``count`` processes of so many ranks, which map common memory if it ``has_memory``."""
 
-    def __init__(self, count: int, *, has_memory: bool = True) -> None:
+    def __init__(self, count: int, *, each: int = 1, has_memory: bool = True) -> None:
         self._count, self._has_memory, self.trades = count, has_memory, 0
+        self._each = each
         self._barrier, self._lock = Barrier(count), Lock()
         self._sent: list[Any] = [None] * count
         self._memory: list[np.ndarray] = []
 
     def run(self, begin: Callable[[int, Any], Superstep[Any]], shared: Sequence[Any]) -> list[Any]:
-        """Run a coroutine for each rank, given what its process shares; their results."""
+        """Run a coroutine for each rank, given what its process shares; their results by rank."""
 
-        def run(member: int) -> Any:
+        def run(member: int) -> dict[int, Any]:
             made, state = 0, shared[member]
 
             def trade(kind: Any, parts_for: Any) -> dict[int, list[Parcel]]:
@@ -41,11 +42,13 @@ class Apart:
                 joined += 1
                 return self._common(joined, size)
 
-            members = [[rank] for rank in range(self._count)]
-            coroutines = {member: begin(member, state)}
+            members = [
+                list(range(one * self._each, (one + 1) * self._each)) for one in range(self._count)
+            ]
+            coroutines = {rank: begin(rank, state) for rank in members[member]}
             ranks = Ranks(trade, members, member, coroutines, state, common=common)
             try:
-                return ranks.run()[member]
+                return ranks.run()
             except BaseException:
                 self._barrier.abort()
                 raise
@@ -57,7 +60,7 @@ class Apart:
         errors = [error for future in futures if (error := future.exception()) is not None]
         for error in sorted(errors, key=lambda error: isinstance(error, BrokenBarrierError)):
             raise error
-        return [future.result() for future in futures]
+        return [found for future in futures for found in future.result().values()]
 
     def _trade(
         self, member: int, number: int, kind: Any, parts_for: Any

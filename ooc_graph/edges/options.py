@@ -119,9 +119,9 @@ def _mark_of(delimiter: object) -> str | None:
     """What a delimiter stands for; runs of blanks are an empty word. UsageError: it is none."""
     if delimiter is None:
         return None
-    mark = _DELIMITERS.get(delimiter, delimiter) if isinstance(delimiter, str) else "none"
-    is_mark = len(mark) == 1 and mark.isascii() and not mark.isalnum()
-    if mark and (not is_mark or mark in '"#%+-.\r\n\0'):
+    mark = _DELIMITERS.get(delimiter, delimiter) if isinstance(delimiter, str) else None
+    is_mark = mark is not None and len(mark) == 1 and mark.isascii() and not mark.isalnum()
+    if mark != "" and (not is_mark or str(mark) in '"#%+-.\r\n\0'):
         raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
     return mark
 

@@ -1,8 +1,8 @@
 """Connections between workers of one host, each of which serves one attempt after the other.
 
-Once an attempt has come to its end, nothing is on its way over its connections. Who opens a door
-for the next takes all that the worker has, and names them in its address: so both ends know the
-same of which one is used.
+Once a worker has come to the end of an attempt, nothing is on its way to it over the connections.
+Who opens a door for the next takes all that the worker has, and names them in its address: so both
+ends know the same of which one is used.
 """
 
 from __future__ import annotations

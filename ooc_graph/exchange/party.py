@@ -46,7 +46,7 @@ class Party:
         self._loop: asyncio.AbstractEventLoop = cast(Any, worker.loop).asyncio_loop
         self._failure: Exception | None = None
         self._guarding: Future[None] | None = None
-        self._done: set[int] = set()  # members that are, and are waited for
+        self._done: set[int] = set()  # members that said so once, and are still waited for
         self._quiet_since_s, self._seconds = time.monotonic(), 0.0
         names, count = [address for address, _ in terms.party], len(terms.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
@@ -228,8 +228,10 @@ class Party:
                 raise AttemptAbortedError(f"{address} left the attempt")
             if superstep == DONE and member in self._awaited():
                 # Whoever was frozen has had time since the last question to take what has come.
-                if member in self._done:
+                if member in self._done and self._kind is not Kind.DONE:
                     raise self._diverged(member, Kind.DONE)
+                if member in self._done:
+                    raise AttemptAbortedError(f"what {address} sent last was lost")
                 self._done.add(member)
             self._messages.note_miss(member, -1 if superstep is None else superstep)
 

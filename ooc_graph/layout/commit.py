@@ -47,7 +47,7 @@ class Partial:
         self.final, self.run_id = final, run_id
         self.checkpoints: Checkpoints | None = None
         self.other_keys: list[str] = []  # of what earlier runs left, and this one does not use
-        self.before_commit: Callable[[], None] = lambda: None  # raises if there must be none
+        self.before_commit: Callable[[], None] = lambda: None  # raises to refuse it
         self.folder = final.with_name(f"{final.name}.partial-{run_id}")
         self.spill = self.folder / "spill"
 

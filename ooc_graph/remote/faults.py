@@ -107,7 +107,8 @@ def _is_missing(chain: list[BaseException]) -> bool:
 
 
 def _is_of_url(error: BaseException) -> bool:
-    # The first cause, as fsspec says of many that there is no such file. Certificates are no URLs.
+    # Only of the first cause: fsspec turns many errors into FileNotFoundError. What is wrong with a
+    # certificate is a ValueError as well as an OSError, and is the network's.
     is_value = isinstance(error, ValueError) and not isinstance(error, OSError)
     return is_value or type(error).__name__ == "ParamValidationError"
 

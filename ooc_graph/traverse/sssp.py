@@ -56,7 +56,7 @@ def sssp(
         phase_arcs |= found.phase_arcs
         inner = None if found.inner is None else Stage(found.inner, found.following)
     yield from find_parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
-    if peer is not None:
+    if peer is not None and threads:
         peer.keep(shared, name)
     return rank.tree(shared, phase_arcs)
 

@@ -59,16 +59,19 @@ WITH_ZEROS = {"integers", "without weight"}
 class Together:
     """Ranks of one search after another; each is as if in a process of its own."""
 
-    def __init__(self, arcs: Arcs, threads: Sequence[int], ids: str = "uint32") -> None:
-        self.arcs, self.ids = arcs, ids
+    def __init__(
+        self, arcs: Arcs, threads: Sequence[int], ids: str = "uint32", each: int = 1
+    ) -> None:
+        self.arcs, self.ids, self.each = arcs, ids, each
         both = zip(threads, arcs.shards(len(threads), ids), strict=True)
         self.ranks = [CpuDevice(count).sssp_rank(part) for count, part in both]
         self.memories = 0
 
     def run(self, root: int) -> int:
         """Search, and compare the bytes with those of one process; how often ranks traded."""
-        apart, dtype = Apart(len(self.ranks)), distance_dtype(self.arcs)
-        states = [ALONE.sssp_shared(self.arcs.vertices, dtype) for _ in self.ranks]
+        processes, dtype = len(self.ranks) // self.each, distance_dtype(self.arcs)
+        apart = Apart(processes, each=self.each)
+        states = [ALONE.sssp_shared(self.arcs.vertices, dtype) for _ in range(processes)]
         trees = apart.run(lambda member, state: sssp(self.ranks[member], root, state), states)
         self.memories = apart.memories
         right = ALONE.sssp(self.arcs.shards(1, self.ids)[0]).run(root)
@@ -90,6 +93,15 @@ def test_bytes(name: str, threads: Sequence[int]) -> None:
         assert trades <= 4 or name in WITH_ZEROS
         # The first search's memory serves all others.
         assert group.memories == (root == 0)
+
+
+def test_several_ranks_of_a_process_keep_nothing() -> None:
+    """They share memory, but do not search together."""
+    group = Together(GRAPHS["skewed"](), [1] * 4, each=2)
+    for _ in range(2):
+        group.run(7)
+        assert group.memories == 1
+        assert all(rank.greeting == (0, 0) for rank in group.ranks)
 
 
 @pytest.mark.parametrize("count", [2, 4])
