@@ -15,7 +15,7 @@ from ooc_graph.exchange.ranks import Ranks
 
 
 class Apart:
-    """``count`` processes of so many ranks, which map common memory if it ``has_memory``."""
+    """``count`` processes of ``each`` ranks; they map common memory if it ``has_memory``."""
 
     def __init__(self, count: int, *, each: int = 1, has_memory: bool = True) -> None:
         self._count, self._has_memory, self.trades = count, has_memory, 0

@@ -91,15 +91,14 @@ class Party:
     ) -> Mapping[int, Sequence[Parcel]]:
         """Send parts to every other worker and wait for theirs; called by the task's thread.
 
-        Workers are named by their position in the party, and must all ask for the same kind. Who
-        is done waits for no worker of the same host, and is sent nothing if there are no others.
-        Parcels come in the order of their parts. Their arrays are to be read before the next trade,
-        and not kept.
+        Workers are named by their position in the party, and must all ask for the same kind. If
+        all are on one host, those that are done do not tell each other. Parcels come in the order
+        of their parts. Their arrays are to be read before the next trade, and not kept.
         """
         self.check()
         self._kind = kind
         if kind is Kind.DONE and not self.has_far:
-            # What others have sent has been taken, and what was sent is where they take it.
+            # Nothing more will come, and what was sent stays in sockets and memory of the others.
             if self._memory is not None:
                 self._memory.keep_links()
             return {}
@@ -118,7 +117,7 @@ class Party:
             self.check()
             raise
         self._seconds += time.monotonic() - self._quiet_since_s
-        self._require_same_kind(kind, mail)
+        self._require_same_kind(mail)
         if kind is not Kind.DONE:
             self.supersteps += 1
         elif self._memory is not None:
@@ -157,9 +156,9 @@ class Party:
         if not self._loop.is_running():
             raise AttemptAbortedError(LOOP_STOPPED)
 
-    def _require_same_kind(self, kind: Kind, mail: Mapping[int, Sequence[Parcel]]) -> None:
+    def _require_same_kind(self, mail: Mapping[int, Sequence[Parcel]]) -> None:
         for member, parcels in mail.items():
-            if parcels[0].kind is not kind:
+            if parcels[0].kind is not self._kind:
                 raise self._diverged(member, parcels[0].kind)
 
     def _diverged(self, member: int, theirs: Kind) -> DivergedRanksError:
@@ -227,11 +226,11 @@ class Party:
             if superstep is None and member in self._awaited():
                 raise AttemptAbortedError(f"{address} left the attempt")
             if superstep == DONE and member in self._awaited():
-                # Whoever was frozen has had time since the last question to take what has come.
-                if member in self._done and self._kind is not Kind.DONE:
-                    raise self._diverged(member, Kind.DONE)
                 if member in self._done:
-                    raise AttemptAbortedError(f"what {address} sent last was lost")
+                    # Whoever was frozen has had time since it said so to take what has come.
+                    if self._kind is Kind.DONE:
+                        raise AttemptAbortedError(f"what {address} sent last was lost")
+                    raise self._diverged(member, Kind.DONE)
                 self._done.add(member)
             self._messages.note_miss(member, -1 if superstep is None else superstep)
 

@@ -39,8 +39,8 @@ def _losses_reported(workplace: Workplace, graph: Graph, request: Request) -> It
         if found is None or not _fits(graph, request, found[1]):
             raise
         raise ClusterLostError(
-            f"{found[0]}, and the others have too little memory: {error}; or run the same again "
-            "when all workers are back"
+            f"{found[0]}, and the others have too little memory: {error}; or wait until all "
+            "workers are back, and run the same again"
         ) from error
 
 

@@ -115,22 +115,27 @@ def _written(
     first: Plan, root: int | None, out: Path, overwrite: bool, progress: Progress
 ) -> Iterator[Partial]:
     """The store; with the states that ranks of another run left in it, if it was cut short."""
-    key, known = None, dict[str, str]()
-    if first.reserved.exchange == SCHEDULER:
-        from ooc_graph import kernel_cache  # noqa: PLC0415 (imports numba)
-
-        known = {
-            "kernel": first.request.kernel,
-            "graph": first.graph.content_sha256,
-            "source": str(root),
-            "options": repr(first.request.given),
-            "version": kernel_cache.whole_hash("traverse/*.py", "search/rank_states.py"),
-        }
-        key = key_for(known)
+    known = _begun_with(first, root)
+    key = key_for(known) if known else None
     with partial_store(out, "result", overwrite=overwrite, key=key, keeps=_goes_on) as store:
-        if key is not None:
+        if known:
             say_changed(store.other_keys, known, progress)
         yield store
+
+
+def _begun_with(first: Plan, root: int | None) -> dict[str, str]:
+    """What the states of ranks follow from; nothing if the search has no such states."""
+    if first.reserved.exchange != SCHEDULER:
+        return {}
+    from ooc_graph import kernel_cache  # noqa: PLC0415 (imports numba)
+
+    return {
+        "kernel": first.request.kernel,
+        "graph": first.graph.content_sha256,
+        "source": str(root),
+        "options": repr(first.request.given),
+        "version": kernel_cache.whole_hash("traverse/*.py", "search/rank_states.py"),
+    }
 
 
 def _goes_on(error: BaseException) -> bool:

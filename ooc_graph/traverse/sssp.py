@@ -18,6 +18,7 @@ from ooc_graph.exchange.interface import Share, Superstep, World
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.device import Payload, SsspInnerRank, SsspRank, SsspShared
 from ooc_graph.kernels.common.peers import Outset, SsspPeerRank
+from ooc_graph.kernels.common.sssp import rows
 from ooc_graph.traverse.sssp_parents import Stage, find_parents
 from ooc_graph.traverse.sssp_states import Begun, SsspStates
 from ooc_graph.traverse.states import NO_STATES, States
@@ -124,10 +125,9 @@ def _survey(
         elif lacking == 0:
             # Some have new memory to make, and so all of them.
             yield Share((), joins=True)
-    # As of `ooc_graph.kernels.common.sssp.rows.may_pull`.
-    pays = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
-    may_pull = pays and not heavy
-    outset = Outset(float(shared.smallest) or 1.0, arcs, may_pull)
+    first_step = float(shared.smallest) or 1.0
+    found = rows.Survey(head, tuples, spread, sampled, first_step)
+    outset = Outset(first_step, arcs, rows.may_pull(found, may_overflow=heavy > 0))
     return outset, lacking == 0, heavy > 0, 0 if apart else threads, name
 
 

@@ -265,7 +265,7 @@ def test_workers_that_cannot_connect_do_without() -> None:
 
 
 def refuse_among(number: int, dask_worker: Any) -> None:
-    """Have a worker be refused when it links with so many others."""
+    """Refuse a worker's connections if it makes them to ``number`` others."""
     link = Door.link
 
     def refused(self: Door, member: int, others: Any, check: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.decisions import first_step, pull_pays
+from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.tuning import WEIGHT_SPREAD
 from ooc_graph.types import AnyArray, Rows
 
@@ -110,7 +110,7 @@ def survey_of(head: int, total: int, lightest: AnyArray, typical: AnyArray) -> S
     light, middle = lightest.astype(np.float64), typical.astype(np.float64)
     medians = (float(np.median(w)) if len(w) else 0.0 for w in (light, middle))
     spread_rows = int((light <= middle / WEIGHT_SPREAD).sum())
-    return Survey(head, total, spread_rows, len(light), first_step(*medians))
+    return Survey(head, total, spread_rows, len(light), decisions.first_step(*medians))
 
 
 def may_pull(found: Survey, *, may_overflow: bool = False) -> bool:
@@ -119,7 +119,7 @@ def may_pull(found: Survey, *, may_overflow: bool = False) -> bool:
     A vertex that is too far away in one pass, and so stays unreached, may be nearer in a later one;
     but no pass follows one that reaches no new vertex.
     """
-    return not may_overflow and pull_pays(
+    return not may_overflow and decisions.pull_pays(
         found.head_share, found.spread_rows / max(found.sampled_rows, 1)
     )
 
