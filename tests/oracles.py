@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pytest
+
+from ooc_graph.errors import InputError
 
 Graph = list[list[tuple[int, object]]]
 
@@ -58,7 +64,23 @@ def distances(graph: Graph, root: int, dtype: np.dtype) -> list:
 
 
 def add(d, w, dtype):
-    return dtype.type(d) + dtype.type(w) if dtype.kind == "f" else int(d) + int(w)
+    with np.errstate(over="ignore"):  # infinite: too long
+        return dtype.type(d) + dtype.type(w) if dtype.kind == "f" else int(d) + int(w)
+
+
+def refused_by_both(search: Any, reference: Any, same: Callable, vertices: int) -> int:
+    """Compare searches from all vertices; how many of them both refuse, with one message."""
+    refused = 0
+    for root in range(vertices):
+        try:
+            wanted = reference.run(root)
+        except InputError as error:
+            with pytest.raises(InputError, match=re.escape(str(error))):
+                search.run(root)
+            refused += 1
+        else:
+            same(search.run(root), wanted)
+    return refused
 
 
 def sssp_parents(graph: Graph, root: int, best: list, dtype: np.dtype) -> list[int]:

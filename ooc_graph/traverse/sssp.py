@@ -46,7 +46,7 @@ def sssp(
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
     inner_rank = cast(SsspInnerRank, rank) if hasattr(rank, "push_within") else None
-    outset, may_push_inner, may_overflow, threads, name = yield from _survey(
+    outset, may_push_inner, threads, name = yield from _survey(
         rank, peer, shared, lacks_inner=inner_rank is None
     )
     at_once = inner_rank if may_push_inner else None
@@ -56,7 +56,7 @@ def sssp(
     else:
         phase_arcs |= found.phase_arcs
         inner = None if found.inner is None else Stage(found.inner, found.following)
-    yield from find_parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
+    yield from find_parents(rank, at_once, root, shared, phase_arcs, inner, outset.may_overflow)
     if peer is not None and threads:
         peer.keep(shared, name)
     return rank.tree(shared, phase_arcs)
@@ -72,7 +72,7 @@ def _distances(
     outset: Outset,
 ) -> Superstep[Stage | None]:
     """Find all distances by supersteps; the stage within which all arcs were pushed, if any was."""
-    step, all_arcs, may_pull = outset
+    step, all_arcs, may_pull, _ = outset
     push = rank.push if at_once is None else at_once.push_at_once
     saves = SsspStates(rank, shared, states, phase_arcs)
     begun = saves.begun(root, step)
@@ -103,11 +103,11 @@ Pull = Callable[[SsspShared, float, float], tuple[Payload, int, int]]
 
 def _survey(
     rank: SsspRank, peer: SsspPeerRank | None, shared: SsspShared, *, lacks_inner: bool
-) -> Superstep[tuple[Outset, bool, bool, int, int]]:
+) -> Superstep[tuple[Outset, bool, int, int]]:
     """How to begin; whether to push inner vertices, which is done if all ranks have the steps.
 
-    Then whether some path may be too long; the threads of all, if these may search together; and
-    the name of the memory in which they share distances.
+    Then the threads of all, if these may search together; and the name of the memory in which they
+    share distances.
     """
     counts, step = rank.survey()
     threads = peer.threads if peer is not None and peer.is_free(shared) else 0
@@ -127,8 +127,8 @@ def _survey(
             yield Share((), joins=True)
     first_step = float(shared.smallest) or 1.0
     found = rows.Survey(head, tuples, spread, sampled, first_step)
-    outset = Outset(first_step, arcs, rows.may_pull(found, may_overflow=heavy > 0))
-    return outset, lacking == 0, heavy > 0, 0 if apart else threads, name
+    outset = Outset(first_step, arcs, rows.may_pull(found), heavy > 0)
+    return outset, lacking == 0, 0 if apart else threads, name
 
 
 def _in_order(vertices: AnyArray, candidates: AnyArray, smallest: AnyArray) -> Payload:

@@ -23,7 +23,16 @@ from ooc_graph.types import Rows
 from tests.gpu.comparison import CPU, compare_sssp, graph, light_sides, same_sssp
 from tests.gpu.graphs import GRAPHS, WEIGHTS, path, roots
 from tests.gpu.memory import assert_refused_without_memory
-from tests.strategies import Arcs, arcs_of, small_arcs, too_far_at_first
+from tests.oracles import refused_by_both
+from tests.strategies import (
+    FAR_SEEDS,
+    TOO_LONG,
+    Arcs,
+    arcs_of,
+    far_arcs,
+    small_arcs,
+    too_far_at_first,
+)
 
 PULL_VARIANTS = {
     "small shared memory": {"WARP_QUADS": 1, "BUFFER_BYTES": 1408},
@@ -279,10 +288,28 @@ def test_distances_too_long_for_floats(weights: str, most: float, words: str) ->
             search.run(3)
 
 
-@pytest.mark.parametrize("weights", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("weights", TOO_LONG)
 def test_a_vertex_that_is_too_far_on_one_way_is_reached_on_another(weights: str) -> None:
     arcs = too_far_at_first(weights)
     compare_sssp(arcs.shards(1)[0], list(range(arcs.vertices)))
+
+
+@pytest.mark.parametrize("method", [PushPull, NearFar, OneBlock])
+@pytest.mark.parametrize("weights", TOO_LONG)
+def test_sums_that_are_too_long_on_many_ways(
+    weights: str, method: type[Method], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search_by(method, monkeypatch)
+    for seed in FAR_SEEDS:
+        arcs = far_arcs(weights, seed)
+        shard = arcs.shards(1)[0]
+        if weights == "uint32":
+            # Too long for 32 bits alone, which only a new search sums in.
+            for root in range(arcs.vertices):
+                compare_sssp(shard, [root])
+        else:
+            search = CudaSsspSearch(*light_sides(shard))
+            refused_by_both(search, CPU.sssp(shard), same_sssp, arcs.vertices)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64"])

@@ -35,7 +35,8 @@ from tests.gpu.comparison import same_bfs as same
 from tests.gpu.graphs import GRAPHS, kronecker, roots
 from tests.gpu.memory import refuse_each_allocation
 from tests.gpu.test_cuda_bfs import VARIANTS
-from tests.strategies import arcs_of
+from tests.oracles import refused_by_both
+from tests.strategies import FAR_SEEDS, arcs_of, far_arcs
 
 NAMES = ["kronecker 4", "kronecker 14", "skewed, directed", "star", "grid", "path", "pieces"]
 LITTLE = 256 << 10
@@ -309,6 +310,14 @@ def test_sssp_has_the_same_bytes(name: str, least: int, shift: int) -> None:
     cpu = CPU.sssp(shard)
     for root in roots(GRAPHS[name]()):
         same_sssp(search.run(root), cpu.run(root))
+
+
+def test_sums_that_are_too_long_on_many_ways() -> None:
+    for seed in FAR_SEEDS:
+        arcs = far_arcs("float32", seed)
+        shard = arcs.shards(1)[0]
+        search = CudaTierSsspSearch(*light_sides(shard), SsspShare(5, 63))
+        refused_by_both(search, CPU.sssp(shard), same_sssp, arcs.vertices)
 
 
 def test_sssp_is_not_everything() -> None:

@@ -23,10 +23,12 @@ from ooc_graph.types import DEAL_BLOCK, INT64_UNREACHED, Rows, Shard
 from tests import local_exchange, oracles
 from tests.gpu.ranked import CommonSteps
 from tests.strategies import (
+    FAR_SEEDS,
     WEIGHTS,
     Arcs,
     absorbing,
     arcs_of,
+    far_arcs,
     grid,
     skewed,
     small_arcs,
@@ -232,6 +234,25 @@ def test_a_vertex_that_is_too_far_on_one_way_is_reached_on_another(dtype):
         check(tree, arcs, root)
         for shards in (1, 2):
             same(ranked(arcs, shards, root, are_joined=True), tree)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_sums_that_are_too_long_on_many_ways(dtype):
+    refused, far = 0, np.inf if dtype == "float32" else INT64_UNREACHED
+    for seed in FAR_SEEDS:
+        arcs = far_arcs(dtype, seed)
+        search = DEVICES[1].sssp(arcs.shards(1)[0])
+        for root in range(arcs.vertices):
+            distances = oracles.distances(arcs.lists(), root, distance_dtype(arcs))
+            if max(d for d in distances if d is not None) >= far:
+                refused += 1
+                with pytest.raises(InputError, match="exceeds the largest"):
+                    search.run(root)
+            else:
+                tree = search.run(root)
+                check(tree, arcs, root)
+                same(ranked(arcs, 2, root, are_joined=True), tree)
+    assert refused
 
 
 def test_overflow_is_found_by_a_rank_whose_own_arcs_are_light():

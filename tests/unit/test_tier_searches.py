@@ -7,14 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.store import bfs as tier_bfs
 from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows, ring_search, search_of
 from tests import oracles
-from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs, too_far_at_first
+from tests.oracles import refused_by_both
+from tests.strategies import (
+    FAR_SEEDS,
+    WEIGHTS,
+    Arcs,
+    arcs_of,
+    far_arcs,
+    grid,
+    skewed,
+    small_arcs,
+    too_far_at_first,
+)
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2)}
 RULES = (HeadRule(1), HeadRule(2), HeadRule(4), HeadRule(1, 2), HeadRule(3, 1), HeadRule(ALL))
@@ -199,17 +209,7 @@ def test_sums_that_overflow_are_refused():
     )
     search, _ = bound(arcs, "sssp", HeadRule(1), 1, look=1)
     reference = DEVICES[1].sssp(arcs.shards(1)[0])
-    outcomes = []
-    for root in range(arcs.vertices):
-        try:
-            wanted = reference.run(root)
-        except InputError as error:
-            outcomes.append(str(error))
-            with pytest.raises(InputError, match="exceeds the largest float32"):
-                search.run(root)
-        else:
-            same(search.run(root), wanted)
-    assert outcomes
+    assert refused_by_both(search, reference, same, arcs.vertices)
 
 
 def test_a_vertex_that_is_too_far_on_one_way_is_reached_on_another():
@@ -218,6 +218,14 @@ def test_a_vertex_that_is_too_far_on_one_way_is_reached_on_another():
     reference = DEVICES[1].sssp(arcs.shards(1)[0])
     for root in range(arcs.vertices):
         same(search.run(root), reference.run(root))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_sums_that_are_too_long_on_many_ways(dtype):
+    for seed in FAR_SEEDS:
+        arcs = far_arcs(dtype, seed)
+        search, _ = bound(arcs, "sssp", HeadRule(1), 1, look=1)
+        refused_by_both(search, DEVICES[1].sssp(arcs.shards(1)[0]), same, arcs.vertices)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

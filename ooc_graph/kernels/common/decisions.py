@@ -12,7 +12,7 @@ offers to the algorithms stands in `ooc_graph.kernels.common.device`, and what w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +144,16 @@ def finish_by_push(changed_arcs: int, pulled_arcs: int, rows: int) -> bool:
     A pass looks at every row, in order; a pushed arc is a random access.
     """
     return changed_arcs * 2 <= pulled_arcs + rows
+
+
+def last_bound(reached: int, may_overflow: bool, farthest: Any, unreached: Any) -> Any:
+    """Up to which distance to push what the last pull pass changed.
+
+    If that pass reached no new vertex, no later one does, and nothing beyond the farthest distance
+    is of use. That is not so if a path may be too long: who stays unreached in one pass, by a sum
+    that overflows, may be reached by a shorter one.
+    """
+    return unreached if reached or may_overflow else farthest
 
 
 class Answer:

@@ -73,11 +73,15 @@ class BfsPeerRank(PeerRank, BfsRank, Protocol):
 
 
 class Outset(NamedTuple):
-    """What ranks know when they begin to push: the first ``step`` of the bound, ``arcs`` of all."""
+    """What ranks know when they begin to push.
+
+    The first ``step`` of the bound, the ``arcs`` of all, and whether a path may be too long.
+    """
 
     step: float
     arcs: int
     may_pull: bool
+    may_overflow: bool
 
 
 class Settled(NamedTuple):

@@ -113,15 +113,9 @@ def survey_of(head: int, total: int, lightest: AnyArray, typical: AnyArray) -> S
     return Survey(head, total, spread_rows, len(light), decisions.first_step(*medians))
 
 
-def may_pull(found: Survey, *, may_overflow: bool = False) -> bool:
-    """`pull_pays` of what a survey found, unless sums ``may_overflow``.
-
-    A vertex that is too far away in one pass, and so stays unreached, may be nearer in a later one;
-    but no pass follows one that reaches no new vertex.
-    """
-    return not may_overflow and decisions.pull_pays(
-        found.head_share, found.spread_rows / max(found.sampled_rows, 1)
-    )
+def may_pull(found: Survey) -> bool:
+    """`pull_pays` of what a survey found."""
+    return decisions.pull_pays(found.head_share, found.spread_rows / max(found.sampled_rows, 1))
 
 
 @dataclass(frozen=True)

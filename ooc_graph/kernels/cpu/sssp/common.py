@@ -15,6 +15,7 @@ from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.dealt import Dealt
 from ooc_graph.kernels.common.meeting import Waits
+from ooc_graph.kernels.common.peers import Outset
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.team import CONTROL_WORDS, FIRST_FREE, LINE, OPERATION
 from ooc_graph.kernels.cpu.sssp.parents import Scratch
@@ -73,15 +74,13 @@ class Own(NamedTuple):
 
 
 class Start(NamedTuple):
-    """How a rank begins a search; ``vertices`` and ``arcs`` are those of the graph."""
+    """How a rank begins a search of so many ``vertices``."""
 
     dealt: Dealt
     waits: Waits
     root: int
     vertices: int
-    arcs: int
-    step: float
-    may_pull: bool
+    outset: Outset
 
 
 def common_in(

@@ -23,6 +23,7 @@ PUSHED, PULLED, FINISHED, INNER = (FIRST_FREE + k * LINE for k in range(6, 10))
 (`push_rising`)."""
 
 finish_by_push = kernel(decisions.finish_by_push)
+last_bound = kernel(decisions.last_bound)
 
 
 class Answer(NamedTuple):
@@ -31,13 +32,15 @@ class Answer(NamedTuple):
     ``parent`` (rows,) is the wave's queue until parents are looked for. ``limits`` (4,): the
     distance up to which all is final, a lower bound of what may have changed, the largest
     distance reached, the distance beyond the inner vertices. ``ranges`` (threads, 2): what each
-    thread found in a pull pass. ``scratches`` are those of all threads.
+    thread found in a pull pass. ``scratches`` are those of all threads. ``may_overflow``: a path
+    may be too long.
     """
 
     parent: AnyArray
     limits: AnyArray
     ranges: AnyArray
     scratches: parents.Scratch
+    may_overflow: bool
 
 
 FINAL, FLOOR, HIGH, BEYOND = range(4)
@@ -78,8 +81,8 @@ def _finish(control: Any, out: Any, wave: Any, answer: Any) -> None:
     wave.taken[:] = 0
     for index in range(count):
         wave.taken[np.int64(wave.queue[index])] = QUEUED
-    # If the pass reached no new vertex, none will be: nothing beyond the farthest is of use.
-    bound = answer.limits[HIGH] if control[REACHED] == 0 else wave.top[0]
+    high = answer.limits[HIGH]
+    bound = last_bound(control[REACHED], answer.may_overflow, high, wave.top[0])
     _, _, examined, _ = push_below(out, wave, count, 0, bound, len(wave.first))
     control[FINISHED] = examined
     control[OPERATION] = PARENTS

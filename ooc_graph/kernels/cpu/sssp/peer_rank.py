@@ -96,8 +96,7 @@ class CpuPeerSsspRank(LaunchesTogether, CpuSsspRank):
         limits = np.zeros(LIMITS, dtype)
         scratch = bounds, following, limits, self._ranges, self._scratches
         own = Own(self._out, self._headed, wave, inner, *scratch)
-        given = self.vertices, outset.arcs, outset.step, outset.may_pull
-        return common, own, Start(wave.dealt, waits_of(threads), root, *given)
+        return common, own, Start(wave.dealt, waits_of(threads), root, self.vertices, outset)
 
     def rehearse(self, shared: CpuSsspShared) -> None:
         """Find distances from row 0 alone, as the only rank, so that the kernel is compiled."""
@@ -105,7 +104,7 @@ class CpuPeerSsspRank(LaunchesTogether, CpuSsspRank):
         assert common is not None
         self.start()
         shared.part()
-        control, outset = new_control(), Outset(1.0, self.arcs, may_pull=True)
+        control, outset = new_control(), Outset(1.0, self.arcs, may_pull=True, may_overflow=False)
         # Another search may have the threads meanwhile.
         given = self._given(shared, common, 0, outset, self._team.threads)
         self._team.launch(search_together, control, *given)

@@ -96,7 +96,7 @@ class CpuSsspSearch:
         found = survey(self._out, tuples)
         self._heaviest = self._out.weights.max(initial=0)
         self._may_overflow = distances.sums_may_overflow(self._heaviest, rows, dtype)
-        self._may_pull = may_pull(found, may_overflow=self._may_overflow)
+        self._may_pull = may_pull(found)
         self._step = found.step
         parent = np.empty(rows, ids)
         longest = int(np.diff(self._out.offsets).max(initial=0))
@@ -106,6 +106,7 @@ class CpuSsspSearch:
             np.zeros(4, dtype),
             np.empty((team.threads, 2), dtype),
             new_scratches(team.threads, dtype),
+            self._may_overflow,
         )
 
     def run(self, root: int) -> SsspTree:

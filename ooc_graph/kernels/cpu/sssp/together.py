@@ -39,6 +39,7 @@ from ooc_graph.kernels.cpu.sssp.fused import (
     PUSHED,
     ends_of_threads,
     finish_by_push,
+    last_bound,
 )
 from ooc_graph.kernels.cpu.sssp.listing import push_own
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, REACHED, pull_part
@@ -100,7 +101,7 @@ def _push(control: Any, common: Any, own: Any, start: Any) -> int:
     """
     out, wave, dealt, limits = own.out, own.wave, start.dealt, own.limits
     control[OPERATION] = PULL
-    bound, step, stages = limits[FINAL], start.step, varying(0)
+    bound, step, stages = limits[FINAL], start.outset.step, varying(0)
     count, pending = varying(0), varying(0)
     if is_own(start.root, dealt):
         row = local_of(start.root, dealt)
@@ -121,7 +122,7 @@ def _push(control: Any, common: Any, own: Any, start: Any) -> int:
         if following == wave.top[0]:
             control[OPERATION] = DONE
             return int(stages)
-        if start.may_pull and push_is_enough(control[PUSHED], start.arcs):
+        if start.outset.may_pull and push_is_enough(control[PUSHED], start.outset.arcs):
             return int(stages)
         step = adapt_step(step, examined, again)
         bound = raised(wave.bound, following, step, wave.top[0])
@@ -148,7 +149,7 @@ def _choose_inner(common: Any, start: Any, stages: int) -> int:
     for stage in range(stages):
         for rank in range(common.arcs.shape[0]):
             arcs += common.arcs[rank, stage]
-        if push_is_enough(arcs, start.arcs):
+        if push_is_enough(arcs, start.outset.arcs):
             return chosen
         chosen = stage
     return chosen
@@ -179,8 +180,8 @@ def _push_inner(control: Any, common: Any, own: Any, start: Any, stages: int) ->
 def _finish(control: Any, common: Any, own: Any, start: Any, changed: int) -> None:
     """Push from what the last pull pass changed, to the end."""
     wave, limits = own.wave, own.limits
-    # If the pass reached no new vertex, none will be: nothing beyond the farthest is of use.
-    bound = limits[HIGH] if total_of(control, common, 3) == 0 else wave.top[0]
+    reached = total_of(control, common, 3)
+    bound = last_bound(reached, start.outset.may_overflow, limits[HIGH], wave.top[0])
     wave.taken[:] = 0
     count, pending = push.queue_improved(own.out, wave, wave.queue[:changed], 0, 0, bound)
     _, examined, _, goes_on = _settle(control, common, own, start, count, pending, bound)

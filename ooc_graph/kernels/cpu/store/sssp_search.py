@@ -15,7 +15,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import mark_only, words_for
 from ooc_graph.kernels.common.dealt import WHOLE
-from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
+from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push, last_bound
 from ooc_graph.kernels.common.sssp import distances, plateaus
 from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.rows import Known, may_pull
@@ -49,7 +49,7 @@ class TierSsspSearch:
         self._arcs = int(heads.lengths.sum(dtype=np.int64))
         self._may_overflow = distances.sums_may_overflow(float(known.heaviest), rows, dtype)
         self._known = known
-        self._may_pull = may_pull(known.survey, may_overflow=self._may_overflow)
+        self._may_pull = may_pull(known.survey)
         longest = int(heads.lengths.max(initial=0))
         self._parent = np.empty(rows, ids)
         self._wave = new_wave(self._parent, dtype, self._arcs, longest)
@@ -133,8 +133,8 @@ class TierSsspSearch:
             if passes > 1 and few and finish_by_push(arcs, examined, len(distance)):
                 break
             final, floor = max(final, low), low
-        # If the pass reached no new vertex, none will be: beyond the farthest is nothing of use.
-        bound = top if reached else self._number(steps.farthest(distance, top, final))
+        high = self._number(steps.farthest(distance, top, final))
+        bound = last_bound(reached, self._may_overflow, high, top)
         while bits.any():
             self._bits, self._next = self._relax(bits, bound, "finish"), bits
             bits = self._bits

@@ -26,6 +26,7 @@ class Weighted:
     tuples: Any  # input tuples at each row, on the device; rows fall by them
     sums: Sums
     step: float  # the first of the bound
+    heaviest: Any  # bits of the heaviest weight, of the weights' type
 
     def rows_above(self, tuples: int) -> int:
         """Rows with more tuples than this; they are the first."""

@@ -42,6 +42,7 @@ class PushPull(Method):
 
     def __init__(self, graph: Weighted) -> None:
         super().__init__(graph)
+        self._heaviest = graph.heaviest
         self._heads = self._heads_of(graph)
         # A warp's share begins at a multiple of what it takes at a time.
         taken = QUAD_ROWS * _WARP_QUADS[0]
@@ -78,7 +79,7 @@ class PushPull(Method):
             original_of,
             *(self.parent, self._length, self._record, self._marks, self._resolved),
             *(self._queue, self._starts, self._pieces, np.uint32(PIECE_CAPACITY), self._state),
-            *(np.float32(self._step), root),
+            *(np.float32(self._step), self._heaviest, root),
         )
 
 

@@ -80,11 +80,11 @@ class CudaSsspSearch:
         return sums_for(weights, self._heaviest, wide=False)
 
     def _prepare(self) -> None:
-        graph = Weighted(self._out, self._into, self._tuples, self._sums, self._survey.step)
+        heaviest = self._sums.weight_argument(self._heaviest)
+        given = self._tuples, self._sums, self._survey.step, heaviest
+        graph = Weighted(self._out, self._into, *given)
         self._may_overflow = self._sums.may_overflow(self._heaviest, self._out.rows)
-        # Integers are summed anew in 64 bits if 32 are too few, and not pulled then.
-        overflows = self._may_overflow and not self._sums.integers
-        pulls = not self._sums.wide and may_pull(self._survey, may_overflow=overflows)
+        pulls = not self._sums.wide and may_pull(self._survey)
         self._method: Method | None = self._method_for(graph, pulls)
         self._lost = cuda().empty(1, np.uint32)
         self._distance = None

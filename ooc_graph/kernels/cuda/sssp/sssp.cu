@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 const u32* in_neighbors, const u32* in_weights, const uint2* head, const u32* second,
                 const uint4* pair, const uint4* pair2, u32 longer1, u32 longer3, u32 hubs, const u32* original_of,
                 u32* parent, u32* distance, u64* record, u32* marks, u32* resolved, u32* queue, u32* starts,
-                u64* pieces, u32 piece_capacity, State* state, float step, u32 root
+                u64* pieces, u32 piece_capacity, State* state, float step, u32 heaviest, u32 root
 #if TIERED
                 , const u32* out_starts, const u32* out_near, const u32* out_near_weights, const u32* in_starts,
                 const u32* in_near, const u32* in_near_weights
@@ -176,7 +176,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             list_marked(g, s, slot, now);
             wait();
             count = __ldcg(&slot->count);
-            phase[2] = relax((u32)both ? UNREACHED - 1 : high, false);
+            // If the pass reached no new row, no later one does, and nothing beyond the farthest is of use.
+            // That is not so if a sum overflowed: the row that it did not reach may be reached by a less one.
+            const bool last = !(u32)both && sum_of(high, heaviest) != UNREACHED;
+            phase[2] = relax(last ? high : UNREACHED - 1, false);
             break;
         }
     }

@@ -14,7 +14,8 @@ static_assert(sizeof(WarpBuffer) == BUFFER_BYTES, "the caller sizes shared memor
 
 struct Pulled {
     u64 examined, arcs;
-    u32 changed, reached, least, most;
+    u32 changed, reached, least;
+    u32 most; // farthest before the pass
 };
 
 // A pair of arcs of a row that has `best`; tells whether the row may go on behind them.
@@ -61,7 +62,6 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
             sum.changed++;
             sum.reached += before == UNREACHED;
             sum.least = min(sum.least, best);
-            sum.most = max(sum.most, best);
             if (count_arcs) sum.arcs += out_degree(g, v);
         }
     }
@@ -98,7 +98,7 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
                     sum.reached += before[j] == UNREACHED;
                     sum.least = min(sum.least, best[j]);
                 }
-                if (best[j] != UNREACHED) sum.most = max(sum.most, best[j]);
+                if (before[j] != UNREACHED) sum.most = max(sum.most, before[j]);
                 const u32 improved = __ballot_sync(FULL, better), waiting = __ballot_sync(FULL, goes);
                 if (lane == 0) buffer.got[quad * 4 + j] = improved;
                 if (goes) {
@@ -135,7 +135,6 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
                     __stcg(s.distance + v, best);
                     if (!(atomicOr(buffer.got + ((v - base) >> 5), bit_of(v)) & bit_of(v))) sum.reached += before == UNREACHED;
                     sum.least = min(sum.least, best);
-                    sum.most = max(sum.most, best);
                 }
             }
             v = next_v;

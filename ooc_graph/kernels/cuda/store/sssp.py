@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
+from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push, last_bound
 from ooc_graph.kernels.common.sssp.distances import overflow_error, sums_may_overflow
 from ooc_graph.kernels.common.sssp.rows import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS
@@ -59,7 +59,7 @@ class CudaDiskSsspSearch:
             self._state = DiskState(out, into, pins=pins, buffers=buffers)
         rows = self._state.rows
         self._may_overflow = sums_may_overflow(float(known.heaviest), rows, _FLOAT)
-        self._may_pull = may_pull(known.survey, may_overflow=self._may_overflow)
+        self._may_pull = may_pull(known.survey)
         self._phase_arcs: dict[str, int] = {}
 
     def run(self, root: int) -> SsspTree:
@@ -127,8 +127,7 @@ class CudaDiskSsspSearch:
             if passes > 1 and arcs is not None and finish_by_push(arcs, examined, state.rows):
                 break
             final, floor = max(final, low), low
-        # If the pass reached no new vertex, none will be: beyond the farthest is nothing of use.
-        bound, going = TOP if reached else state.farthest(), True
+        bound, going = last_bound(reached, self._may_overflow, state.farthest(), TOP), True
         while going:
             state.clear()
             state.list_rows(state.nearer)
