@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import google_crc32c
 import numpy as np
 
-from ooc_graph.layout.blocks import byte_view, write_all
+from ooc_graph.layout.blocks import BLOCK_BYTES, byte_view, write_all
 from ooc_graph.layout.chunks import FileEntry, make_folders
 from ooc_graph.layout.whole_file import naming
 from ooc_graph.types import AnyArray
@@ -57,10 +57,13 @@ class SpillWriter:
 
     def write(self, data: AnyArray) -> None:
         """Add the elements of an array of one dimension."""
-        view = byte_view(np.ascontiguousarray(data))
-        write_all(self._file.fileno(), view)
-        self._crc = google_crc32c.extend(self._crc, np.frombuffer(view, np.uint8))
-        self._size += len(view)
+        content = np.ascontiguousarray(data).view(np.uint8)
+        # By pieces, which are still in a cache when they are checked.
+        for start in range(0, len(content), BLOCK_BYTES):
+            piece = content[start : start + BLOCK_BYTES]
+            write_all(self._file.fileno(), byte_view(piece))
+            self._crc = google_crc32c.extend(self._crc, piece)
+        self._size += len(content)
 
     @property
     def entry(self) -> FileEntry:

@@ -33,8 +33,8 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.types import IntArray, NoProgress, Progress
 
-# What this process wrote last, by the folder of the run: the next answer shares its vertices.
-_latest: dict[Path, Stored] = {}
+# What this process wrote last, by its folder and graph: the next answer shares its vertices.
+_latest: dict[tuple[Path, str], Stored] = {}
 Known: TypeAlias = dict[str, Any]
 """What a search tells of itself, by the names that a `Result` has for it."""
 
@@ -76,11 +76,11 @@ class SeveralTask:
                 exchange=self.request.exchange,
                 method=self.request.method,
                 within=self.request.within,
-                like=_latest.get(self.attempt),
+                like=_latest.get((self.folder, self.identity)),
             )
         assert isinstance(found.columns, Stored)
         _latest.clear()
-        _latest[self.attempt] = replace(found.columns, path=final)
+        _latest[self.folder, self.identity] = replace(found.columns, path=final)
         return {"elapsed_s": found.elapsed_s, "info": found.info}
 
 
