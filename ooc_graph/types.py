@@ -156,6 +156,18 @@ class Shard:
     into_light: Rows | None = None
 
 
+@dataclass(frozen=True)
+class Gathering:
+    """How ranks find each other in memory that all of them have kept, without a message.
+
+    ``name`` is that of this attempt to run them, from 1 to 2**62 - 1. ``is_silent`` tells whether
+    no other process has sent anything yet; it raises once nobody waits for the ranks any more.
+    """
+
+    name: int
+    is_silent: Callable[[], bool]
+
+
 class StageProgress(Protocol):
     """Progress of one stage."""
 

@@ -98,6 +98,15 @@ class Door:
             keep(self._kept, self._links)
             self._links = {}
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nobody calls, and nothing has come over the connections that are kept."""
+        poll = select.poll()
+        with self._lock:
+            for one in (self._listener, *self._links.values()):
+                poll.register(one, select.POLLIN)
+        return not poll.poll(0)
+
     def keep(self, links: Iterable[Link]) -> None:
         """Take connections back, over which nothing is on its way; from any thread."""
         with self._lock:

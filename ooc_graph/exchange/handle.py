@@ -7,17 +7,18 @@ import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from distributed import Worker, get_worker, secede
 
-from ooc_graph.exchange.interface import ExchangeStats
+from ooc_graph.exchange.interface import ExchangeStats, Joinable
 from ooc_graph.exchange.party import Party
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.routing import Terms
 from ooc_graph.exchange.transport import AttemptAbortedError, SharingRefusedError
 from ooc_graph.threads import Threads
+from ooc_graph.types import Gathering
 
 Finish = Callable[[int, Any, int], Any]
 
@@ -98,7 +99,10 @@ def _play(party: Party, make: Make, finish: Finish | None, leaves: bool) -> Fini
     mine = ranks_of[party.member]
     with ExitStack() as stack:
         stack.enter_context(closing(party))
-        given = party.trade, ranks_of, party.member, *stack.enter_context(make(mine))
+        coroutines, shared = stack.enter_context(make(mine))
+        if not party.has_far:
+            cast(Joinable, shared).gathering = Gathering(terms.name, party.is_silent)
+        given = party.trade, ranks_of, party.member, coroutines, shared
         threads = Threads(terms.threads)
         advanced = Ranks(
             *given, apply=map if terms.threads == 1 else threads.map, codes=party.has_far,

@@ -145,6 +145,11 @@ class Party:
             return None
         return self._memory.common(size)
 
+    def is_silent(self) -> bool:
+        """Whether no worker of this host has sent anything yet; raises as `check`."""
+        self.check()
+        return self._box.door is not None and self._box.door.is_silent
+
     def check(self) -> None:
         """Raise if the attempt was aborted or the client no longer wants it; from any thread."""
         if self._failure is not None:

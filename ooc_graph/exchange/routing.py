@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import accumulate, islice, pairwise
 from typing import TypeVar
 
@@ -64,6 +65,12 @@ class Terms:
     party: tuple[tuple[str, tuple[int, ...]], ...]
     threads: int
     doors: tuple[Address | None, ...] = ()
+
+    @property
+    def name(self) -> int:
+        """A name of the attempt that no other has: from 1 to 2**62 - 1."""
+        text = f"{self.run_id} {self.attempt}".encode()
+        return int.from_bytes(blake2b(text, digest_size=8).digest()) >> 2 | 1
 
     def doors_on(self, host: tuple[str, ...]) -> dict[int, Address]:
         """Doors of a host, by the position of their workers."""

@@ -19,12 +19,15 @@ import numpy as np
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.device import BfsPartsRank, BfsRank, BfsShared
-from ooc_graph.kernels.common.peers import BfsPeerRank
+from ooc_graph.kernels.common.peers import BfsPeerRank, ReturningBfsRank
 from ooc_graph.traverse.states import NO_STATES, State, States
 from ooc_graph.types import AnyArray
 
 FEW_ARCS = 1 << 12
 """A rank's frontier is pushed before the direction is known if it has at most this many arcs."""
+
+
+_APART = 1, 0, 0
 
 
 def bfs(
@@ -44,23 +47,38 @@ def bfs(
     """
     peer = _peer(rank, states)
     rank.start(root)
+    tree, apart = _begun(peer, shared)
+    if tree is None:
+        tree = yield from _by_levels(rank, root, shared, states, peer, apart)
+    return tree
+
+
+def _by_levels(
+    rank: BfsRank,
+    root: int,
+    shared: BfsShared,
+    states: States,
+    peer: BfsPeerRank | None,
+    apart: tuple[int, ...],
+) -> Superstep[BfsTree]:
+    """Search level by level, unless ranks can do so together.
+
+    In the first superstep alone they share what is ``apart``: how many cannot, and who has done so
+    before.
+    """
     vertices: list[int] = []
     arcs: list[int] = []
     directions: list[int] = []
     examined, unvisited_arcs = 0, -1
     state = states.before()
-    goes_on = state is not None
     if state is not None:
         vertices, arcs, directions, unvisited_arcs = state.facts["levels"]
         yield Share((), (_claim_again(rank, state, len(vertices)),))
         del state  # and its arrays
     direction = directions[-1] if directions else PUSH
     in_parts = cast(BfsPartsRank, rank) if hasattr(rank, "begin_push") else None
-    # In the first superstep alone: how many cannot search together, and who has done so before.
-    is_apart = goes_on or peer is None or not peer.is_free(shared)
-    apart: tuple[int, ...] = int(is_apart), *((0, 0) if peer is None else peer.greeting)
     # Who has met the others searches with them again, most likely, and needs no frontier for that.
-    is_brief, is_new = not is_apart and apart[1] > 0, True
+    is_brief, is_new = apart[1] > 0, True
     while True:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined, states.waits(), *apart)
@@ -103,6 +121,23 @@ def _peer(rank: BfsRank, states: States) -> BfsPeerRank | None:
         return None
     peer = cast(BfsPeerRank, rank)
     return peer if peer.may_meet else None
+
+
+def _begun(peer: BfsPeerRank | None, shared: BfsShared) -> tuple[BfsTree | None, tuple[int, ...]]:
+    """The tree, if ranks that met before have come again without a message, and searched.
+
+    Then what a rank says in the first superstep: whether it cannot search together, and its
+    greeting.
+    """
+    if peer is None or not peer.is_free(shared):
+        return None, _APART
+    greeting, tree = peer.greeting, None
+    if greeting[0] and hasattr(peer, "again"):
+        tree = cast(ReturningBfsRank, peer).again(shared)
+    if peer.greeting != greeting:
+        # All came, and not to the end: they go by supersteps.
+        return tree, _APART
+    return tree, (0, *greeting)
 
 
 def _found(rank: BfsRank) -> tuple[AnyArray, AnyArray]:

@@ -24,6 +24,7 @@ from ooc_graph.kernels.common.team import (
     ABORT,
     ARRIVED,
     GENERATION,
+    LINE,
     SPINS,
     atomic_add,
     atomic_load,
@@ -97,6 +98,52 @@ _sleep_while = instruction(_futex(0))
 """``_sleep_while(array, index, value)``: until `_wake`, a while, or no time if it is another."""
 _wake = instruction(_futex(1))
 """``_wake(array, index, count)``: up to so many threads, of any process, that sleep for a word."""
+
+
+def gathering_words(ranks: int) -> int:
+    """Words of int64 in which so many ranks gather; whole cache lines, zeros at first."""
+    return LINE + -(-ranks // LINE) * LINE
+
+
+@kernel
+def come(words: Any, rank: int, name: int) -> None:
+    """Say that a rank has come to the gathering of this name, and of no other.
+
+    It begins once all ranks know of the one before whether all have come.
+    """
+    atomic_store(words, LINE + rank, name)
+
+
+@kernel
+def gathered(words: Any, ranks: int, name: int) -> int:
+    """Whether all ranks have come: 1; -1 if one has left; 0 if neither is so after a while.
+
+    That they have, or that one has left, is one change of the first word: all know the same of it.
+    """
+    known = atomic_load(words, 0)
+    if known >> 1 == name:
+        return 1 if known & 1 else -1
+    for rank in range(ranks):
+        if atomic_load(words, LINE + rank) != name:
+            _sleep_while(words, 0, known)
+            return 0
+    if atomic_replace(words, 0, known, name << 1 | 1) != known:
+        return 0
+    _wake(words, 0, ranks)
+    return 1
+
+
+@kernel
+def leave(words: Any, rank: int, ranks: int, name: int) -> bool:
+    """Leave a gathering, unless all have come before: True."""
+    atomic_store(words, LINE + rank, 0)
+    while True:
+        known = atomic_load(words, 0)
+        if known >> 1 == name:
+            return bool(known & 1)
+        if atomic_replace(words, 0, known, name << 1) == known:
+            _wake(words, 0, ranks)
+            return False
 
 
 @kernel

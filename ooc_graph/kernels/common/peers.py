@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ooc_graph.kernels.common.decisions import BfsTree
-from ooc_graph.kernels.common.device import BfsRank, SsspInnerRank, SsspShared
+from ooc_graph.kernels.common.device import BfsRank, BfsShared, SsspInnerRank, SsspShared
 from ooc_graph.types import Dealing
 
 
@@ -70,6 +70,17 @@ class BfsPeerRank(PeerRank, BfsRank, Protocol):
 
     def part(self, *, may_keep: bool) -> None:
         """End this search together, at whatever point it is; keep what serves the next, or not."""
+
+
+@runtime_checkable
+class ReturningBfsRank(BfsPeerRank, Protocol):
+    """A rank that keeps what it needs to search with the same ranks again."""
+
+    def again(self, search: BfsShared) -> BfsTree | None:
+        """Search with the others, if all come where they met before; None if not, the same on all.
+
+        The rank has started. It has nothing of a search if it is None.
+        """
 
 
 class Outset(NamedTuple):

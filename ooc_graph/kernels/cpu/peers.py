@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any
 
 from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.common.team import GENERATION, OPERATION, Team, new_control
-from ooc_graph.types import Dealing, IntArray
+from ooc_graph.types import Dealing, Gathering, IntArray
 
 _NAME_BITS = 24
+GATHERING_S = 0.1
+"""How long ranks wait for others to come where they met before, and tell them nothing."""
 MOST_FAILURES = 3
 """A rank that has given up so often in a row does not search together with others again."""
 
@@ -51,6 +54,23 @@ class LaunchesTogether:
     def offer(self) -> tuple[int, ...]:
         """As of `PeerRank`: part of the name that the common memory is to have."""
         return (1 + secrets.randbits(_NAME_BITS),)
+
+    def _gathered(self, words: IntArray, gathering: Gathering | None) -> bool:
+        """Whether all ranks come to a gathering in memory that they have kept; the same on all."""
+        if gathering is None or meeting.FUTEX is None:
+            return False
+        rank, ranks, name = self._dealing.shard, self._dealing.shards, gathering.name
+        until_s = monotonic() + GATHERING_S
+        meeting.come(words, rank, name)
+        try:
+            while not (found := meeting.gathered(words, ranks, name)):
+                # Who sends something does not come.
+                if monotonic() > until_s or not gathering.is_silent():
+                    return bool(meeting.leave(words, rank, ranks, name))
+        except BaseException:
+            meeting.leave(words, rank, ranks, name)
+            raise
+        return bool(found > 0)
 
     def _launched(
         self, kernel: Callable[..., None], done: int, common: IntArray, *given: Any

@@ -15,7 +15,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.dealt import Dealt
-from ooc_graph.kernels.common.meeting import Waits
+from ooc_graph.kernels.common.meeting import Waits, gathering_words
 from ooc_graph.kernels.common.team import CONTROL_WORDS, LINE
 from ooc_graph.kernels.cpu.bfs.fused import Trace
 from ooc_graph.kernels.cpu.bfs.pull import IntoRows, Tree
@@ -31,6 +31,7 @@ class Common(NamedTuple):
     """
 
     control: IntArray
+    gathering: IntArray
     parent: AnyArray
     visited: Words
     claimed: Words
@@ -72,7 +73,8 @@ def common_bytes(vertices: int, ranks: int, id_bytes: int) -> int:
     rows = _stride(vertices, ranks) * ranks
     bitmaps = (3 + ranks) * 8 * (rows // WORD_BITS)
     # Padding to whole lines is the same for fewer ranks, or less.
-    return 8 * CONTROL_WORDS + rows * id_bytes + bitmaps + ranks * touched_bytes(rows)
+    words = CONTROL_WORDS + gathering_words(ranks)
+    return 8 * words + rows * id_bytes + bitmaps + ranks * touched_bytes(rows)
 
 
 def common_in(memory: AnyArray, vertices: int, ranks: int, ids: np.dtype[Any]) -> Common:
@@ -81,12 +83,15 @@ def common_in(memory: AnyArray, vertices: int, ranks: int, ids: np.dtype[Any]) -
     rows = stride * ranks
     words = 8 * (rows // WORD_BITS)
     bitmaps, touched_size = (words, ranks * words, 2 * words), ranks * touched_bytes(rows)
-    sizes = 8 * CONTROL_WORDS, rows * ids.itemsize, *bitmaps, touched_size
+    met = 8 * CONTROL_WORDS, 8 * gathering_words(ranks)
+    sizes = *met, rows * ids.itemsize, *bitmaps, touched_size
     assert len(memory) >= sum(sizes)
-    control, parent, *maps, touched = np.split(memory[: sum(sizes)], np.cumsum(sizes[:-1]))
+    control, gathering, parent, *maps, touched = np.split(
+        memory[: sum(sizes)], np.cumsum(sizes[:-1])
+    )
     visited, claimed, frontier = (one.view(np.uint64) for one in maps)
     tables = parent.view(ids), visited, claimed, frontier, touched
-    return Common(control.view(np.int64), *tables, stride)
+    return Common(control.view(np.int64), gathering.view(np.int64), *tables, stride)
 
 
 def touched_bytes(rows: int) -> int:

@@ -20,7 +20,7 @@ from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.cpu.bfs.search import new_trace, new_tree
 from ooc_graph.kernels.cpu.bfs.together import search_together
 from ooc_graph.kernels.cpu.peers import LaunchesTogether, waits_of
-from ooc_graph.types import AnyArray, Dealing
+from ooc_graph.types import AnyArray, Dealing, Gathering
 
 MOST_LEVELS = 1 << 20
 """Graphs that may have more are searched by supersteps from the first time on that they do."""
@@ -97,6 +97,21 @@ class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
         self._levels = int(control[DEPTH])
         return True
 
+    def again(self, search: CpuBfsShared) -> BfsTree | None:
+        """As of `ReturningBfsRank`."""
+        common = self._common
+        if self._name == 0 or common is None:
+            return None
+        if not self._gathered(common.gathering, search.gathering):
+            return None
+        self.frontier()
+        has_answer = False
+        try:
+            has_answer = self.finish()
+            return self.peer_tree() if has_answer else None
+        finally:
+            self.part(may_keep=has_answer)
+
     def _given(self) -> tuple[Common | None, Own, Start]:
         own = Own(self._out, self._into, self._tree, self._trace)
         found, waits = (self._count, self._frontier_arcs), waits_of(self._members)
@@ -136,3 +151,5 @@ class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
         # Another search may have the threads meanwhile.
         self._team.launch(search_together, control, *self._given())
         assert control[OPERATION] == DONE
+        assert self._common is not None
+        self._gathered(self._common.gathering, Gathering(1, lambda: False))

@@ -17,7 +17,7 @@ from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.search import new_tree
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.types import AnyArray, Dealing, owner_of
+from ooc_graph.types import AnyArray, Dealing, Gathering, owner_of
 
 
 class CpuBfsShared:
@@ -27,6 +27,7 @@ class CpuBfsShared:
         self._vertices, self._shards = vertices, shards
         self.memory: AnyArray | None = None
         """Bytes that the processes of all ranks map, once they have joined."""
+        self.gathering: Gathering | None = None
         group = bitmap.BLOCK_WORDS * shards
         self.frontier = np.zeros(-(-bitmap.words_for(vertices) // group) * group, np.uint64)
         self.visited = np.zeros_like(self.frontier)
