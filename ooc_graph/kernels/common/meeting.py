@@ -120,17 +120,19 @@ def gathered(words: Any, ranks: int, name: int) -> int:
 
     That they have, or that one has left, is one change of the first word: all know the same of it.
     """
-    known = atomic_load(words, 0)
-    if known >> 1 == name:
-        return 1 if known & 1 else -1
+    known, are_there = atomic_load(words, 0), True
     for rank in range(ranks):
-        if atomic_load(words, LINE + rank) != name:
-            _sleep_while(words, 0, known)
-            return 0
-    if atomic_replace(words, 0, known, name << 1 | 1) != known:
+        are_there &= atomic_load(words, LINE + rank) == name
+    if known >> 1 == name:
+        pass
+    elif not are_there:
+        _sleep_while(words, 0, known)
+    elif atomic_replace(words, 0, known, name << 1 | 1) == known:
+        _wake(words, 0, ranks)
+    known = atomic_load(words, 0)
+    if known >> 1 != name:
         return 0
-    _wake(words, 0, ranks)
-    return 1
+    return 1 if known & 1 else -1
 
 
 @kernel
