@@ -171,10 +171,11 @@ def chances_of(graph: Graph, weights: Any, what: str) -> Chances | None:
         values = np.fromiter(weights.values(), np.float64)[order]
     except (TypeError, ValueError):
         raise UsageError(f"{what}: give a number for each vertex") from None
+    if not (np.isfinite(values) & (values >= 0)).all() or not values.any():
+        raise InputError(f"{what}: weights must be finite, zero or more, and not all of them zero")
     try:
         total = fsum(values)
     except OverflowError:
-        total = np.inf
-    if not (values >= 0).all() or not 0 < total < np.inf:
-        raise InputError(f"{what}: weights must be zero or more, and not all of them zero")
+        values *= 2.0**-64  # which is exact, but for what is nothing beside the others
+        total = fsum(values)
     return tuple(positions[order].tolist()), tuple((values / total).tolist())
