@@ -194,6 +194,7 @@ def test_stored_answers_and_frames(graph, tmp_path):
         ({"dangling": {10: -1, 13: 5}}, InputError, "zero or more"),
         ({"dangling": {10: -1e308, 13: -1e308}}, InputError, "zero or more"),
         ({"dangling": {10: "x"}}, UsageError, "a number for each vertex"),
+        ({"dangling": {10: 10**400}}, UsageError, "of 64 bits"),
         ({"dangling": {11: 1}}, og.errors.UnknownVertexError, "vertex 11"),
         ({"device": "cuda"}, UsageError, "on the CPU only"),
     ],
@@ -202,6 +203,13 @@ def test_what_makes_no_sense_is_refused(asked, error, said):
     graph = og.from_edges(*edges(directed=True, weighted=False), directed=True)
     with pytest.raises(error, match=said):
         og.pagerank(graph, **asked)
+
+
+def test_a_tolerance_may_be_any_float():
+    """NumPy would compare a narrow one with the largest float64 as that of its own type."""
+    graph = og.from_edges(*edges(directed=True, weighted=False), directed=True)
+    found, expected = (og.pagerank(graph, tol=tol) for tol in (np.float32(2.0**-20), 2.0**-20))
+    assert found.pagerank.tobytes() == expected.pagerank.tobytes()
 
 
 @pytest.mark.parametrize("what", ["personalization", "dangling"])
