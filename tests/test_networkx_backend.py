@@ -334,6 +334,7 @@ def test_calls_that_networkx_keeps(name: str, options: dict[str, Any], reason: s
         ((float("inf"), 1), "not all finite"),
         ((2**70, 1), "more than 64 bits"),
         ((2**60, 0.5), "not exact"),
+        ((2**53 + 1, 0.5), "not exact"),
         ((-0.5, 1), "negative"),
     ],
 )

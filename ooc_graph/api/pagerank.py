@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from math import fsum
 from numbers import Integral, Real
 from pathlib import Path
-from sys import float_info
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from ooc_graph.answers.pagerank import PagerankResult
+from ooc_graph.answers.reductions import finite
 from ooc_graph.api.graphs import located
 from ooc_graph.api.vertices import positions_of
 from ooc_graph.boundary import public
@@ -148,8 +148,9 @@ def problem_of(
     """What is asked for; UsageError or InputError if it makes no sense."""
     if not isinstance(alpha, Real) or not 0 <= alpha <= 1:
         raise UsageError(f"alpha {alpha!r}: give a number from 0 to 1")
-    if not isinstance(tol, Real) or not 0 <= tol <= float_info.max:
-        raise UsageError(f"tol {tol!r}: give a finite number that is not negative")
+    said = f"tol {tol!r}: give a finite number that is not negative"
+    if (tol := finite(tol, said)) < 0:
+        raise UsageError(said)
     most = max_iter if iterations is None else iterations
     if not isinstance(most, Integral) or most < 1:
         name = "max_iter" if iterations is None else "iterations"
@@ -169,12 +170,13 @@ def chances_of(graph: Graph, weights: Any, what: str) -> Chances | None:
     order = np.argsort(positions)
     try:
         values = np.fromiter(weights.values(), np.float64)[order]
-    except (TypeError, ValueError):
-        raise UsageError(f"{what}: give a number for each vertex") from None
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{what}: give a number for each vertex, of 64 bits") from None
+    if not (np.isfinite(values) & (values >= 0)).all() or not values.any():
+        raise InputError(f"{what}: weights must be finite, zero or more, and not all of them zero")
     try:
         total = fsum(values)
     except OverflowError:
-        total = np.inf
-    if not (values >= 0).all() or not 0 < total < np.inf:
-        raise InputError(f"{what}: weights must be zero or more, and not all of them zero")
+        values *= 2.0**-64  # which is exact, but for what is nothing beside the others
+        total = fsum(values)
     return tuple(positions[order].tolist()), tuple((values / total).tolist())

@@ -13,7 +13,7 @@ import numpy as np
 
 from ooc_graph.types import AnyArray, IntArray
 
-# Integers beyond are no longer exact as float64, which a graph with both kinds has.
+# From here on a float64 may be another integer, rounded; a graph with both kinds has floats.
 _EXACT = 1 << 53
 
 
@@ -125,7 +125,7 @@ def _numbers(found: list[Any], name: str) -> AnyArray:
         raise NotImplementedError(f"weights {name!r} need more than 64 bits") from None
     if not np.isfinite(weights).all():
         raise NotImplementedError(f"weights {name!r} are not all finite")
-    if not all(issubclass(kind, float) for kind in kinds) and np.abs(weights).max() > _EXACT:
+    if not all(issubclass(kind, float) for kind in kinds) and np.abs(weights).max() >= _EXACT:
         raise NotImplementedError(f"weights {name!r} are not exact as float64")
     return weights
 

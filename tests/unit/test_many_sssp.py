@@ -205,3 +205,13 @@ def test_sums_that_might_overflow_are_refused(dtype, heavy):
     weight = np.array([heavy, heavy], dtype)
     with pytest.raises(InputError, match=r"bound|largest"):
         search_of(arcs_of([0, 1], [1, 2], weight, directed=True))
+
+
+def test_weights_that_add_up_to_infinity_though_no_path_does():
+    """There are more arcs than a path has."""
+    source, target = np.nonzero(~np.eye(20, dtype=bool))
+    weight = np.full(len(source), np.finfo("f8").max / 60)
+    arcs = arcs_of(source, target, weight, directed=True)
+    sources = np.arange(arcs.vertices)
+    found = search_of(arcs).run(sources)
+    assert found.tobytes() == expected(arcs, sources, found.dtype).tobytes()

@@ -190,8 +190,11 @@ def test_stored_answers_and_frames(graph, tmp_path):
         ({"personalization": {}}, UsageError, "personalization: give a dict"),
         ({"personalization": [10]}, UsageError, "personalization: give a dict"),
         ({"personalization": {10: 0}}, InputError, "not all of them zero"),
+        ({"personalization": {10: np.inf, 13: -np.inf}}, InputError, "finite"),
         ({"dangling": {10: -1, 13: 5}}, InputError, "zero or more"),
+        ({"dangling": {10: -1e308, 13: -1e308}}, InputError, "zero or more"),
         ({"dangling": {10: "x"}}, UsageError, "a number for each vertex"),
+        ({"dangling": {10: 10**400}}, UsageError, "of 64 bits"),
         ({"dangling": {11: 1}}, og.errors.UnknownVertexError, "vertex 11"),
         ({"device": "cuda"}, UsageError, "on the CPU only"),
     ],
@@ -200,6 +203,23 @@ def test_what_makes_no_sense_is_refused(asked, error, said):
     graph = og.from_edges(*edges(directed=True, weighted=False), directed=True)
     with pytest.raises(error, match=said):
         og.pagerank(graph, **asked)
+
+
+def test_a_tolerance_may_be_any_float():
+    """NumPy would compare a narrow one with the largest float64 as that of its own type."""
+    graph = og.from_edges(*edges(directed=True, weighted=False), directed=True)
+    found, expected = (og.pagerank(graph, tol=tol) for tol in (np.float32(2.0**-20), 2.0**-20))
+    assert found.pagerank.tobytes() == expected.pagerank.tobytes()
+
+
+@pytest.mark.parametrize("what", ["personalization", "dangling"])
+def test_chances_follow_from_weights_whose_sum_is_no_float64(what):
+    graph = og.from_edges(*edges(directed=True, weighted=False), directed=True)
+    found, expected = (
+        og.pagerank(graph, iterations=7, **{what: {10: weight, 13: weight}})
+        for weight in (2.0**1023, 1.0)
+    )
+    assert found.pagerank.tobytes() == expected.pagerank.tobytes()
 
 
 def test_weights_that_cannot_be_divided_by():

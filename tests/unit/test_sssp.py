@@ -290,6 +290,14 @@ def test_float_sums_near_the_largest_are_distances(dtype):
     same(ranked(arcs, 2, root), tree)
 
 
+def test_rows_whose_weights_have_no_mean_are_searched_without_a_warning():
+    """Of two of the first rows, or of their middle arcs, the weights add up to infinity."""
+    path = np.arange(200)
+    arcs = arcs_of(path, path + 1, np.full(200, 0.9 * np.finfo("f8").max), directed=True)
+    last_but_one = int(arcs.source[arcs.target == arcs.lists().index([])][0])
+    check(DEVICES[1].sssp(arcs.shards(1)[0]).run(last_but_one), arcs, last_but_one)
+
+
 @pytest.mark.parametrize("dtype", WEIGHTS)
 def test_overflow_is_looked_for_only_where_it_can_happen(dtype):
     kind = distance_dtype(Arcs(1, *([np.zeros(1, dtype)] * 4), True))

@@ -108,7 +108,9 @@ def survey_of(head: int, total: int, lightest: AnyArray, typical: AnyArray) -> S
     These are the first and the middle weight of each of the `sampled_rows` that has arcs.
     """
     light, middle = lightest.astype(np.float64), typical.astype(np.float64)
-    medians = (float(np.median(w)) if len(w) else 0.0 for w in (light, middle))
+    # The mean of two in the middle may overflow, and an infinite step is as good as any so long.
+    with np.errstate(over="ignore"):
+        medians = [float(np.median(w)) if len(w) else 0.0 for w in (light, middle)]
     spread_rows = int((light <= middle / WEIGHT_SPREAD).sum())
     return Survey(head, total, spread_rows, len(light), decisions.first_step(*medians))
 

@@ -172,7 +172,10 @@ def step_of(rows: LightRows, dtype: np.dtype[Any]) -> Any:
     if len(rows.weights) == 0:
         return dtype.type(0)
     degree = len(rows.weights) / (len(rows.offsets) - 1)
-    return np.array(float(rows.weights.mean(dtype=np.float64)) / degree).astype(dtype)[()]
+    # The sum may overflow though no path does: all rows push in each sweep then.
+    with np.errstate(over="ignore"):
+        mean = float(rows.weights.mean(dtype=np.float64))
+    return np.array(mean / degree).astype(dtype)[()]
 
 
 def _state(rows: int, dtype: np.dtype[Any], slots: int, counts: IntArray) -> Batch:
