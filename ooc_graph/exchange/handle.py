@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, cast
 
 from distributed import Worker, get_worker, secede
 
 from ooc_graph.exchange.interface import ExchangeStats, Joinable
+from ooc_graph.exchange.parcel import Kind, Part
 from ooc_graph.exchange.party import Party
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.routing import Terms
-from ooc_graph.exchange.transport import AttemptAbortedError, SharingRefusedError
+from ooc_graph.exchange.transport import AttemptAbortedError, Mail, SharingRefusedError
 from ooc_graph.threads import Threads
 from ooc_graph.types import Gathering
 
@@ -67,13 +69,11 @@ Outcome = Finished | Failed | Aborted
 def serve(terms: Terms, member: int, make: Make, finish: Finish | None, leaves: bool) -> Outcome:
     """Run one worker's ranks; the body of a task pinned to that worker, which keeps the results.
 
-    The task secedes: two runs that share workers must not wait for each other's threads, and the
-    worker stays open for coarse tasks.
+    The task secedes once it trades: two runs that share workers must not wait for each other's
+    threads. Most searches of ranks that have met come to their end before.
     """
     worker = get_worker()
     key = worker.get_current_task()
-    leave_pool: Callable[[], None] = secede
-    leave_pool()
     # A worker that was restarted under its address has neither plugin nor postbox.
     resident = find_resident(worker)
     box = None if resident is None else resident.box(terms.run_id, terms.attempt)
@@ -102,7 +102,14 @@ def _play(party: Party, make: Make, finish: Finish | None, leaves: bool) -> Fini
         coroutines, shared = stack.enter_context(make(mine))
         if not party.has_far:
             cast(Joinable, shared).gathering = Gathering(terms.name, party.is_silent)
-        given = party.trade, ranks_of, party.member, coroutines, shared
+        leave_pool: Callable[[], None] = cache(secede)
+
+        def trade(kind: Kind, parts_for: Callable[[int], Sequence[Part]]) -> Mail:
+            if kind is not Kind.DONE:
+                leave_pool()
+            return party.trade(kind, parts_for)
+
+        given = trade, ranks_of, party.member, coroutines, shared
         threads = Threads(terms.threads)
         advanced = Ranks(
             *given, apply=map if terms.threads == 1 else threads.map, codes=party.has_far,
