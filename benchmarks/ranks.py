@@ -65,6 +65,12 @@ class Clocked:
     def __init__(self, inner: Any, seconds: dict[str, float]) -> None:
         self._inner, self._seconds = inner, seconds
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_inner", "_seconds"):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._inner, name, value)
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
         return partial(self._call, name, found) if callable(found) else found

@@ -138,8 +138,8 @@ def absorbing() -> tuple[Arcs, int]:
     return arcs, root
 
 
-# By which two weights of 2^62 have a sum that is just too long. On CUDA devices, at first, that of
-# unsigned 32-bit integers is, too.
+# Scales: with each, the sum of two weights of 2^62 is just too long. For uint32 that is so only in
+# the 32 bits that CUDA devices sum in at first.
 TOO_LONG = {"int64": 1.0, "uint32": 2.0**-31, "float32": 2.0**65, "float64": 2.0**961}
 
 
@@ -154,7 +154,7 @@ def too_far_at_first(dtype: str) -> Arcs:
 
 
 FAR_SEEDS = range(40)
-"""Of `far_arcs`: by some, searches go wrong that take an unreached vertex for one beyond reach."""
+"""With some, a search is wrong that takes an unreached vertex for one that cannot be reached."""
 
 
 def far_arcs(dtype: str, seed: int) -> Arcs:

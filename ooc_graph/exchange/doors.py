@@ -92,9 +92,9 @@ class Door:
     def shut(self) -> None:
         """Take no more connections; those that nobody uses are kept for the next."""
         self._inherited.close()
-        self._listener.close()
         with self._lock:
             self._is_shut = True
+            self._listener.close()
             keep(self._kept, self._links)
             self._links = {}
 
@@ -103,9 +103,11 @@ class Door:
         """Whether nobody calls, and nothing has come over the connections that are kept."""
         poll = select.poll()
         with self._lock:
+            if self._is_shut:
+                return False
             for one in (self._listener, *self._links.values()):
                 poll.register(one, select.POLLIN)
-        return not poll.poll(0)
+            return not poll.poll(0)
 
     def keep(self, links: Iterable[Link]) -> None:
         """Take connections back, over which nothing is on its way; from any thread."""

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from distributed import Worker, get_worker, secede
 
-from ooc_graph.exchange.interface import ExchangeStats, Joinable
+from ooc_graph.exchange.interface import ExchangeStats
 from ooc_graph.exchange.parcel import Kind, Part
 from ooc_graph.exchange.party import Party
 from ooc_graph.exchange.ranks import Make, Ranks
@@ -100,8 +100,9 @@ def _play(party: Party, make: Make, finish: Finish | None, leaves: bool) -> Fini
     with ExitStack() as stack:
         stack.enter_context(closing(party))
         coroutines, shared = stack.enter_context(make(mine))
-        if not party.has_far:
-            cast(Joinable, shared).gathering = Gathering(terms.name, party.is_silent)
+        # Ranks that share a process cannot, nor those that others do not reach without a network.
+        if hasattr(shared, "gathering") and not party.has_far and len(ranks_of) == terms.ranks:
+            shared.gathering = Gathering(terms.name, party.is_silent)
         leave_pool: Callable[[], None] = cache(secede)
 
         def trade(kind: Kind, parts_for: Callable[[int], Sequence[Part]]) -> Mail:

@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from ooc_graph.types import AnyArray, Gathering
+from ooc_graph.types import AnyArray
 
 
 class Shared(Protocol):
@@ -24,9 +24,6 @@ class Shared(Protocol):
 
 class Joinable(Shared, Protocol):
     """State that can be one for the ranks of several processes."""
-
-    gathering: Gathering | None
-    """None: not all processes are on one host."""
 
     @property
     def joined_bytes(self) -> int:

@@ -198,7 +198,7 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
 
 def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, int, int]:
     """Fill ``out``; bytes that were read, their crc32c, and the one that the file ends in."""
-    content = out.reshape(-1).view(np.uint8)
+    content = np.frombuffer(byte_view(out), np.uint8)
     padding = np.empty(spec.chunk_bytes + CRC_BYTES - out.nbytes, np.uint8)
     done = crc = 0
     # By pieces, which are still in a cache when they are checked.

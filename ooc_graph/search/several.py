@@ -33,7 +33,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.types import IntArray, NoProgress, Progress
 
-# What this process wrote last, by its folder and graph: the next answer shares its vertices.
+# What this process wrote last, by folder and graph: the next answer shares its vertices.
 _latest: dict[tuple[Path, str], Stored] = {}
 Known: TypeAlias = dict[str, Any]
 """What a search tells of itself, by the names that a `Result` has for it."""

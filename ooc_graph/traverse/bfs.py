@@ -28,6 +28,7 @@ FEW_ARCS = 1 << 12
 
 
 _APART = 1, 0, 0
+"""What a rank shares that cannot search together with others."""
 
 
 def bfs(
@@ -63,8 +64,8 @@ def _by_levels(
 ) -> Superstep[BfsTree]:
     """Search level by level, unless ranks can do so together.
 
-    In the first superstep alone they share what is ``apart``: how many cannot, and who has done so
-    before.
+    In the first superstep alone each rank shares ``apart``: whether it cannot search together, and
+    its greeting.
     """
     vertices: list[int] = []
     arcs: list[int] = []
@@ -135,7 +136,7 @@ def _begun(peer: BfsPeerRank | None, shared: BfsShared) -> tuple[BfsTree | None,
     if greeting[0] and hasattr(peer, "again"):
         tree = cast(ReturningBfsRank, peer).again(shared)
     if peer.greeting != greeting:
-        # All came, and not to the end: they go by supersteps.
+        # All came, but their search did not reach its end.
         return tree, _APART
     return tree, (0, *greeting)
 

@@ -226,6 +226,23 @@ def test_workers_that_have_met_come_again_without_a_message(path: og.Graph, clie
         same(answer, path, root)
 
 
+def test_processes_with_several_ranks_do_not_wait(tmp_path: Path) -> None:
+    """Of the ranks that have met, the first of a process may be dealt another beside it."""
+    graph = path_in(tmp_path, shards=4)
+    with start(4) as cluster, Client(cluster) as client:
+        client.run(wait_long)
+        for root in (0, 17):
+            searched(graph, client, root)
+        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        client.retire_workers([workers[1]])
+        for root in (400, 800):
+            begun_s = time.monotonic()
+            answer, supersteps = searched(graph, client, root)
+            assert time.monotonic() - begun_s < LONG_S / 2
+            assert supersteps > 1
+            same(answer, graph, root)
+
+
 @pytest.mark.parametrize("step", ["again", "is_free"])
 def test_who_does_not_come_again_is_not_waited_for(
     step: str, path: og.Graph, client: Client

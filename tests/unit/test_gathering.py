@@ -69,8 +69,7 @@ def test_who_leaves_too_late_has_come() -> None:
     assert gathered(words, 2, 5) == 1
 
 
-def test_sleepers_are_woken() -> None:
-    """Who waits sleeps 20 ms at a time at most: many gatherings take less than that each."""
+def test_who_waits_sleeps() -> None:
     words, rounds = np.zeros(gathering_words(2), np.int64), 200
     slept, between = [0, 0], Barrier(2)
 

@@ -150,8 +150,8 @@ def last_bound(reached: int, may_overflow: bool, farthest: Any, unreached: Any) 
     """Up to which distance to push what the last pull pass changed.
 
     If that pass reached no new vertex, no later one does, and nothing beyond the farthest distance
-    is of use. That is not so if a path may be too long: who stays unreached in one pass, by a sum
-    that overflows, may be reached by a shorter one.
+    is of use. That is not so if a path may be too long: a vertex that is left unreached because a
+    sum overflowed may be reached later, by a smaller sum.
     """
     return unreached if reached or may_overflow else farthest
 

@@ -38,8 +38,9 @@ GIVEN_UP, BUSY = -1, -2
 """What word `GENERATION` of the common control array is from then on; `BUSY`: somebody could not
 come, because another search has the threads."""
 _LOOKS = 256
-_SLEEP_NS = 20_000_000
-"""How long a thread sleeps at most before it looks whether it has waited for too long."""
+_SLEEP_NS, _NAP_NS = 20_000_000, 5_000_000
+"""How long a thread sleeps at most before it looks whether it has waited for too long; and before
+it looks whether somebody does not come to a gathering."""
 _NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}
 FUTEX = _NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
 """Number of the system call by which threads sleep until they are woken; None: they cannot."""
@@ -68,7 +69,7 @@ def seconds(typing_context: Any) -> Any:  # noqa: ARG001
     return types.int64(), generate
 
 
-def _futex(operation: int) -> Callable[..., Any]:
+def _futex(operation: int, most_ns: int = _SLEEP_NS) -> Callable[..., Any]:
     """Instruction that calls Linux's ``futex``, which sees the low half of a word of int64."""
 
     def typing(typing_context: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
@@ -79,7 +80,7 @@ def _futex(operation: int) -> Callable[..., Any]:
                     element_pointer(context, builder, signature.args[0], args[0], args[1]), word
                 )
                 limit = cgutils.alloca_once_value(
-                    builder, ir.Constant(ir.ArrayType(word, 2), [0, _SLEEP_NS])
+                    builder, ir.Constant(ir.ArrayType(word, 2), [0, most_ns])
                 )
                 function = cgutils.get_or_insert_function(
                     builder.module, ir.FunctionType(word, [word] * 5), "syscall"
@@ -96,6 +97,8 @@ def _futex(operation: int) -> Callable[..., Any]:
 
 _sleep_while = instruction(_futex(0))
 """``_sleep_while(array, index, value)``: until `_wake`, a while, or no time if it is another."""
+_nap_while = instruction(_futex(0, _NAP_NS))
+"""As `_sleep_while`, for a shorter while."""
 _wake = instruction(_futex(1))
 """``_wake(array, index, count)``: up to so many threads, of any process, that sleep for a word."""
 
@@ -109,7 +112,7 @@ def gathering_words(ranks: int) -> int:
 def come(words: Any, rank: int, name: int) -> None:
     """Say that a rank has come to the gathering of this name, and of no other.
 
-    It begins once all ranks know of the one before whether all have come.
+    A gathering begins only after every rank knows how the one before ended.
     """
     atomic_store(words, LINE + rank, name)
 
@@ -120,16 +123,16 @@ def gathered(words: Any, ranks: int, name: int) -> int:
 
     That they have, or that one has left, is one change of the first word: all know the same of it.
     """
-    known, are_there = atomic_load(words, 0), True
-    for rank in range(ranks):
-        are_there &= atomic_load(words, LINE + rank) == name
-    if known >> 1 == name:
-        pass
-    elif not are_there:
-        _sleep_while(words, 0, known)
-    elif atomic_replace(words, 0, known, name << 1 | 1) == known:
-        _wake(words, 0, ranks)
     known = atomic_load(words, 0)
+    if known >> 1 != name:
+        are_there = True
+        for rank in range(ranks):
+            are_there &= atomic_load(words, LINE + rank) == name
+        if not are_there:
+            _nap_while(words, 0, known)
+        elif atomic_replace(words, 0, known, name << 1 | 1) == known:
+            _wake(words, 0, ranks)
+        known = atomic_load(words, 0)
     if known >> 1 != name:
         return 0
     return 1 if known & 1 else -1
@@ -137,7 +140,7 @@ def gathered(words: Any, ranks: int, name: int) -> int:
 
 @kernel
 def leave(words: Any, rank: int, ranks: int, name: int) -> bool:
-    """Leave a gathering, unless all have come before: True."""
+    """Leave a gathering. True: too late, all have come."""
     atomic_store(words, LINE + rank, 0)
     while True:
         known = atomic_load(words, 0)

@@ -72,14 +72,13 @@ class BfsPeerRank(PeerRank, BfsRank, Protocol):
         """End this search together, at whatever point it is; keep what serves the next, or not."""
 
 
-@runtime_checkable
 class ReturningBfsRank(BfsPeerRank, Protocol):
     """A rank that keeps what it needs to search with the same ranks again."""
 
     def again(self, search: BfsShared) -> BfsTree | None:
         """Search with the others, if all come where they met before; None if not, the same on all.
 
-        The rank has started. It has nothing of a search if it is None.
+        The rank has been started, and is again as it was then if the answer is None.
         """
 
 

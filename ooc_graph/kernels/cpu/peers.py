@@ -14,7 +14,7 @@ from ooc_graph.types import Dealing, Gathering, IntArray
 
 _NAME_BITS = 24
 GATHERING_S = 0.1
-"""How long ranks wait for others to come where they met before, and tell them nothing."""
+"""How long a rank waits, without a message, for the others to come where they met before."""
 MOST_FAILURES = 3
 """A rank that has given up so often in a row does not search together with others again."""
 

@@ -104,9 +104,9 @@ class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
             return None
         if not self._gathered(common.gathering, search.gathering):
             return None
-        self.frontier()
         has_answer = False
         try:
+            self.frontier()
             has_answer = self.finish()
             return self.peer_tree() if has_answer else None
         finally:
@@ -153,3 +153,4 @@ class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
         assert control[OPERATION] == DONE
         assert self._common is not None
         self._gathered(self._common.gathering, Gathering(1, lambda: False))
+        meeting.leave(self._common.gathering, 0, 1, 2)
