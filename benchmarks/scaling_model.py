@@ -13,6 +13,7 @@ three passes at the rate of copies on the device.
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
+from statistics import mode as commonest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,8 +205,10 @@ def draw(records: Sequence[Record], path: Path) -> None:
         for axis, mode in ((strong, "strong"), (weak, "weak")):
             for kernel, colour in KERNELS.items():
                 own = of_mode(records, mode, kernel)
-                last = max(record["parameters"]["scale"] for record in own)
-                own = [r for r in own if mode == "weak" or r["parameters"]["scale"] == last]
+                if mode == "strong":
+                    # The scale with most shapes.
+                    shown = commonest(record["parameters"]["scale"] for record in own)
+                    own = [record for record in own if record["parameters"]["scale"] == shown]
                 ranks = [record["parameters"]["ranks"] for record in own]
                 for who, line in ((NEAR, "-"), (FAR, "--")):
                     ratios = [record["figures"][who]["processor_s_ratio"] for record in own]
