@@ -156,6 +156,8 @@ def _own(error: Exception) -> errors.OocGraphError:
     if type(error) is ValueError and said == "embedded null byte":
         # Python says so of paths, and names none.
         return errors.UsageError("a path has a null character in it, which no file's name may have")
+    if isinstance(error, UnicodeEncodeError):
+        return errors.UsageError(f"a path or a name has what no file's name may have ({said})")
     return errors.UnexpectedError(
         f"{type(error).__name__}: {said} (if the call is as documented, this is a defect of "
         "ooc_graph: please report it with its traceback)"

@@ -54,6 +54,7 @@ OTHERS: list[tuple[Exception, type[OocGraphError]]] = [
     (MemoryError("Unable to allocate"), MemoryBudgetError),
     (RuntimeError("can't start new thread"), MemoryBudgetError),
     (ValueError("embedded null byte"), UsageError),
+    (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), UsageError),
     (RuntimeError("a fault"), UnexpectedError),
     (AssertionError(), UnexpectedError),
 ]
