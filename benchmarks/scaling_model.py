@@ -11,7 +11,6 @@ three passes at the rate of copies on the device.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from pathlib import Path
 from statistics import mode as commonest
 from typing import Any, NamedTuple
@@ -164,9 +163,7 @@ def tables(records: Sequence[Record]) -> dict[str, str]:
     ours = [*of_mode(records, "strong", "bfs"), *of_mode(records, "weak", "bfs")]
     many = [r for r in ours if r["parameters"]["ranks"] == 64]
     if many:
-        made["fits"] = markdown(
-            FIT, [fitted(ours, *how).cells for how in product((NEAR, FAR), LATENCIES)]
-        )
+        made["fits"] = markdown(FIT, [fitted(ours, FAR, latency).cells for latency in LATENCIES])
         share = many[-1]["figures"][FAR]["of_raw_bitmaps"][1]
         found = prediction(of_gpu(), share, 40, 1000)
         told = [(name, f"{value:.3g}") for name, value in found.items()]
@@ -220,7 +217,7 @@ def draw(records: Sequence[Record], path: Path) -> None:
             plain_numbers(axis.xaxis)
             plain_numbers(axis.yaxis)
             titled(axis, f"{mode.capitalize()} scaling", "ranks, in up to 8 workers", grid="y")
-        strong.legend(frameon=False, loc="lower right")
+        strong.legend(frameon=False, loc="center right")
         strong.set_ylabel("processor time, times one worker's")
         own = of_mode(records, "study", "bfs")[-1]["figures"]
         study.barh(list(own), [one["bytes"] / 1e3 for one in own.values()], color=KERNELS["bfs"])
