@@ -100,7 +100,7 @@ def _play(party: Party, make: Make, finish: Finish | None, leaves: bool) -> Fini
     with ExitStack() as stack:
         stack.enter_context(closing(party))
         coroutines, shared = stack.enter_context(make(mine))
-        # Ranks that share a process cannot, nor those that others do not reach without a network.
+        # Ranks cannot gather if several share a process, or if not all are on one host.
         if hasattr(shared, "gathering") and not party.has_far and len(ranks_of) == terms.ranks:
             shared.gathering = Gathering(terms.name, party.is_silent)
         leave_pool: Callable[[], None] = cache(secede)

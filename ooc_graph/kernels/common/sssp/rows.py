@@ -108,7 +108,7 @@ def survey_of(head: int, total: int, lightest: AnyArray, typical: AnyArray) -> S
     These are the first and the middle weight of each of the `sampled_rows` that has arcs.
     """
     light, middle = lightest.astype(np.float64), typical.astype(np.float64)
-    # The mean of two in the middle may overflow, and an infinite step is as good as any so long.
+    # The mean of two in the middle may overflow. An infinite step is right, too.
     with np.errstate(over="ignore"):
         medians = [float(np.median(w)) if len(w) else 0.0 for w in (light, middle)]
     spread_rows = int((light <= middle / WEIGHT_SPREAD).sum())
