@@ -177,6 +177,6 @@ def chances_of(graph: Graph, weights: Any, what: str) -> Chances | None:
     try:
         total = fsum(values)
     except OverflowError:
-        values *= 2.0**-64  # which is exact, but for what is nothing beside the others
+        values *= 2.0**-64  # exact, except for weights too small to change the sum
         total = fsum(values)
     return tuple(positions[order].tolist()), tuple((values / total).tolist())

@@ -101,7 +101,8 @@ def _play(party: Party, make: Make, finish: Finish | None, leaves: bool) -> Fini
         stack.enter_context(closing(party))
         coroutines, shared = stack.enter_context(make(mine))
         # Ranks cannot gather if several share a process, or if not all are on one host.
-        if hasattr(shared, "gathering") and not party.has_far and len(ranks_of) == terms.ranks:
+        are_alone = all(len(ranks) == 1 for ranks in ranks_of)
+        if are_alone and not party.has_far and hasattr(shared, "gathering"):
             shared.gathering = Gathering(terms.name, party.is_silent)
         leave_pool: Callable[[], None] = cache(secede)
 

@@ -67,11 +67,6 @@ class Terms:
     doors: tuple[Address | None, ...] = ()
 
     @property
-    def ranks(self) -> int:
-        """How many there are."""
-        return sum(len(ranks) for _, ranks in self.party)
-
-    @property
     def name(self) -> int:
         """A name of the attempt that no other has: from 1 to 2**62 - 1."""
         text = f"{self.run_id} {self.attempt}".encode()

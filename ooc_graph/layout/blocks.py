@@ -14,6 +14,7 @@ import fcntl
 import mmap
 import os
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
@@ -47,6 +48,12 @@ def _begin_anew() -> None:
 def byte_view(data: AnyArray) -> memoryview:
     """The bytes of a contiguous array, without a copy."""
     return memoryview(cast(Any, data)).cast("B")
+
+
+def in_blocks(content: AnyArray) -> Iterator[AnyArray]:
+    """Bytes, a block at a time: what is done to a block next finds it in a cache."""
+    for start in range(0, len(content), BLOCK_BYTES):
+        yield content[start : start + BLOCK_BYTES]
 
 
 def write_all(descriptor: int, data: memoryview) -> None:

@@ -12,7 +12,7 @@ import google_crc32c
 import numpy as np
 
 from ooc_graph.errors import CorruptStoreError
-from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view, read_up_to
+from ooc_graph.layout.blocks import BlockWriter, byte_view, in_blocks, read_up_to
 from ooc_graph.layout.digests import Hasher, crc_of_blocks
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
@@ -60,10 +60,9 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         elements = _padded(spec, index, parts)
         for part in elements if spec.packing is None else _packed(spec, elements):
             whole = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
-            # By pieces, so that one is on its way to the disk while the next is hashed.
-            for start in range(0, len(whole), BLOCK_BYTES):
-                piece = whole[start : start + BLOCK_BYTES]
-                data = byte_view(piece)
+            # A block is on its way to the disk while the next one is hashed.
+            for block in in_blocks(whole):
+                data = byte_view(block)
                 writer.write(data)
                 hasher.update(data)
                 checksums.add(data)
@@ -201,11 +200,9 @@ def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, i
     content = np.frombuffer(byte_view(out), np.uint8)
     padding = np.empty(spec.chunk_bytes + CRC_BYTES - out.nbytes, np.uint8)
     done = crc = 0
-    # By pieces, which are still in a cache when they are checked.
-    for start in range(0, len(content), BLOCK_BYTES):
-        piece = content[start : start + BLOCK_BYTES]
-        done += read_up_to(descriptor, byte_view(piece), start)
-        crc = google_crc32c.extend(crc, piece)
+    for block in in_blocks(content):
+        done += read_up_to(descriptor, byte_view(block), done)
+        crc = google_crc32c.extend(crc, block)
     done += read_up_to(descriptor, byte_view(padding), done)
     crc = google_crc32c.extend(crc, padding[:-CRC_BYTES])
     return done, crc, struct.unpack("<I", padding[-CRC_BYTES:].tobytes())[0]

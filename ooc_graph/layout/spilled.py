@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import google_crc32c
 import numpy as np
 
-from ooc_graph.layout.blocks import BLOCK_BYTES, byte_view, write_all
+from ooc_graph.layout.blocks import byte_view, in_blocks, write_all
 from ooc_graph.layout.chunks import FileEntry, make_folders
 from ooc_graph.layout.whole_file import naming
 from ooc_graph.types import AnyArray
@@ -58,11 +58,9 @@ class SpillWriter:
     def write(self, data: AnyArray) -> None:
         """Add the elements of an array of one dimension."""
         content = np.ascontiguousarray(data).view(np.uint8)
-        # By pieces, which are still in a cache when they are checked.
-        for start in range(0, len(content), BLOCK_BYTES):
-            piece = content[start : start + BLOCK_BYTES]
-            write_all(self._file.fileno(), byte_view(piece))
-            self._crc = google_crc32c.extend(self._crc, piece)
+        for block in in_blocks(content):
+            write_all(self._file.fileno(), byte_view(block))
+            self._crc = google_crc32c.extend(self._crc, block)
         self._size += len(content)
 
     @property

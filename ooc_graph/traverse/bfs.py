@@ -133,7 +133,7 @@ def _begun(peer: BfsPeerRank | None, shared: BfsShared) -> tuple[BfsTree | None,
     if peer is None or not peer.is_free(shared):
         return None, _APART
     greeting, tree = peer.greeting, None
-    if greeting[0] and hasattr(peer, "again"):
+    if hasattr(peer, "again"):
         tree = cast(ReturningBfsRank, peer).again(shared)
     if peer.greeting != greeting:
         # All came, but their search did not reach its end.

@@ -104,7 +104,7 @@ _wake = instruction(_futex(1))
 
 
 def gathering_words(ranks: int) -> int:
-    """Words of int64 in which so many ranks gather; whole cache lines, zeros at first."""
+    """Words of int64 that so many ranks need to gather: whole cache lines, zeros at first."""
     return LINE + -(-ranks // LINE) * LINE
 
 

@@ -83,8 +83,8 @@ def common_in(memory: AnyArray, vertices: int, ranks: int, ids: np.dtype[Any]) -
     rows = stride * ranks
     words = 8 * (rows // WORD_BITS)
     bitmaps, touched_size = (words, ranks * words, 2 * words), ranks * touched_bytes(rows)
-    met = 8 * CONTROL_WORDS, 8 * gathering_words(ranks)
-    sizes = *met, rows * ids.itemsize, *bitmaps, touched_size
+    counters = 8 * CONTROL_WORDS, 8 * gathering_words(ranks)
+    sizes = *counters, rows * ids.itemsize, *bitmaps, touched_size
     assert len(memory) >= sum(sizes)
     control, gathering, parent, *maps, touched = np.split(
         memory[: sum(sizes)], np.cumsum(sizes[:-1])

@@ -74,7 +74,7 @@ class Own(NamedTuple):
 
 
 class Start(NamedTuple):
-    """How a rank begins a search of so many ``vertices``."""
+    """How a rank begins a search of a graph that has ``vertices``."""
 
     dealt: Dealt
     waits: Waits
